@@ -1,0 +1,2 @@
+//! The `heirloom` command.
+fn main() {}

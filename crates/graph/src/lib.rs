@@ -1,0 +1,1 @@
+//! Graph IR, builder, verification, persistent bindings and symbolic shapes.

@@ -1,0 +1,1 @@
+//! Heirloom runs ONNX models with quantized values and persistent state.

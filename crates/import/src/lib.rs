@@ -1,0 +1,1 @@
+//! Importers: GGUF files and the model architectures they hold.

@@ -1,0 +1,59 @@
+//! The one place where payload bytes are copied, and counted.
+#![allow(clippy::disallowed_methods)]
+
+use crate::{Bytes, BytesMut, Ledger, Tensor};
+
+/// On whose behalf bytes are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To manage state. Heirloom has no such copy; a caller that makes one sees it in
+    /// [`Counts::state_copied_bytes`](crate::Counts::state_copied_bytes).
+    State,
+    /// A kernel's work.
+    Kernel,
+    /// New rows of an append.
+    Append,
+}
+
+fn count(bytes: usize, purpose: Purpose, ledger: &Ledger) {
+    match purpose {
+        Purpose::State => ledger.state_copied_bytes(bytes),
+        Purpose::Kernel => ledger.kernel_copied_bytes(bytes),
+        Purpose::Append => ledger.appended_bytes(bytes),
+    }
+}
+
+/// Copies `from` into `to`.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn into<T: Copy>(to: &mut [T], from: &[T], purpose: Purpose, ledger: &Ledger) {
+    to.copy_from_slice(from);
+    count(std::mem::size_of_val(from), purpose, ledger);
+}
+
+/// A copy of `from` on the heap, 64-byte aligned.
+pub fn to_bytes(from: &[u8], purpose: Purpose, ledger: &Ledger) -> Bytes {
+    let mut to = BytesMut::zeroed(from.len(), ledger);
+    into(to.as_mut_slice(), from, purpose, ledger);
+    to.freeze()
+}
+
+/// A dense tensor with the elements of `tensor`: itself where it is dense already, else a counted copy.
+///
+/// # Panics
+/// Never for tensors whose element width is a whole number of bytes; narrower ones are always dense.
+pub fn to_dense(tensor: &Tensor, purpose: Purpose, ledger: &Ledger) -> Tensor {
+    if tensor.dense_bytes().is_some() {
+        return tensor.clone();
+    }
+    let len = tensor.dtype().payload_bytes(tensor.len()).expect("strided tensors have fixed-width elements");
+    let mut to = BytesMut::zeroed(len, ledger);
+    let mut at = 0;
+    tensor.for_each_run(|run| {
+        to.as_mut_slice()[at..at + run.len()].copy_from_slice(run);
+        at += run.len();
+    });
+    count(len, purpose, ledger);
+    Tensor::new(tensor.dtype(), tensor.shape(), to.freeze()).expect("the same shape and length")
+}

@@ -1,0 +1,1 @@
+//! ONNX operators: portable kernels, one file each.

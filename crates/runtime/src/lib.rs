@@ -1,0 +1,1 @@
+//! Sessions, plans, states and the kernel interface.

@@ -1,0 +1,1 @@
+//! Instruction-set tokens and safe register operations.

@@ -1,0 +1,1 @@
+//! Builders, fixtures and comparisons for the tests of every crate.

@@ -1,0 +1,1 @@
+//! Struct types, catalogue, byte layouts, encoded values and codecs.
