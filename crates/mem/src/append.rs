@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
 
-use crate::{Ledger, RegionId};
+use crate::{Ledger, RegionId, Tensor, copy, element_count};
 
 /// The rows of one append buffer. Shared by its views; see the module's text for the rules.
 pub struct AppendBuffer {
@@ -97,6 +97,33 @@ impl AppendBuffer {
         let live = Mutex::new(Vec::with_capacity(8));
         let buffer = AppendBuffer { ptr, _map: map, outer, capacity, row_bytes, id: RegionId::next(), live };
         Ok(AppendView::register(&Arc::new(buffer), 0))
+    }
+
+    /// A new buffer of `capacity` rows along `axis` of `tensor`, holding the tensor's rows (a counted kernel copy).
+    ///
+    /// # Errors
+    /// When the tensor has more rows, has no such axis, or the size overflows or cannot be had.
+    #[allow(clippy::disallowed_methods)]
+    pub fn copied(
+        tensor: &Tensor,
+        axis: usize,
+        capacity: usize,
+        ledger: &Ledger,
+    ) -> Result<AppendView, ClaimError> {
+        let dense = copy::to_dense(tensor, copy::Purpose::Kernel, ledger);
+        let len = tensor.shape().get(axis).copied().unwrap_or(usize::MAX);
+        let (before, row) =
+            (&tensor.shape()[..axis.min(tensor.shape().len())], tensor.shape().get(axis + 1..));
+        let outer = element_count(before).unwrap_or(usize::MAX);
+        let row_bytes =
+            row.and_then(element_count).filter(|_| tensor.dtype().bit_width().is_some_and(|w| w % 8 == 0));
+        let row_bytes = row_bytes.and_then(|n| tensor.dtype().payload_bytes(n)).unwrap_or(usize::MAX);
+        let mut slot = Self::with_capacity(outer, capacity, row_bytes, ledger)?.claim(len)?;
+        let bytes = dense.dense_bytes().unwrap_or(&[]);
+        for (run, from) in (0..outer).zip(bytes.chunks_exact((len * row_bytes).max(1))) {
+            copy::into(slot.run_mut(run), from, copy::Purpose::Kernel, ledger);
+        }
+        Ok(slot.view)
     }
 
     fn live(&self) -> MutexGuard<'_, Vec<Live>> {
@@ -259,6 +286,16 @@ impl AppendSlot {
         // view and stands in the list of live views, so no second claim covers them); `&mut self` keeps them to
         // one borrow at a time; all bytes are initialized.
         unsafe { std::slice::from_raw_parts_mut(self.view.buffer.ptr.as_ptr().add(offset), len) }
+    }
+
+    /// Writes claimed row `row` of run `run`. [`AppendSlot::commit`] counts the bytes.
+    ///
+    /// # Panics
+    /// When there is no such row or `bytes` is not as long as one.
+    #[allow(clippy::disallowed_methods)]
+    pub fn write_row(&mut self, run: usize, row: usize, bytes: &[u8]) {
+        let len = self.view.row_bytes();
+        self.run_mut(run)[row * len..(row + 1) * len].copy_from_slice(bytes);
     }
 
     /// The view that sees the claimed rows too. All of them must have been written.

@@ -11,15 +11,12 @@ pub enum Purpose {
     State,
     /// A kernel's work.
     Kernel,
-    /// New rows of an append.
-    Append,
 }
 
 fn count(bytes: usize, purpose: Purpose, ledger: &Ledger) {
     match purpose {
         Purpose::State => ledger.state_copied_bytes(bytes),
         Purpose::Kernel => ledger.kernel_copied_bytes(bytes),
-        Purpose::Append => ledger.appended_bytes(bytes),
     }
 }
 

@@ -1,0 +1,238 @@
+//! What a kernel sees while it runs.
+
+use heirloom_mem::{
+    AppendBuffer, AppendSlot, Bytes, BytesMut, ClaimError, DType, Element, Ledger, Pool, Shape, Storage,
+    Tensor, TensorMut, copy, element_count,
+};
+use heirloom_types::Value;
+
+use crate::{CancelToken, KernelError, Team};
+
+/// How caches grow when an append finds no room.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CachePolicy {
+    /// Rows to reserve in a new cache; memory is taken as rows are written.
+    pub reserve: usize,
+    /// The factor by which a full cache grows, at least 1; `None` fixes the capacity at `reserve`.
+    pub growth: Option<f32>,
+}
+
+impl Default for CachePolicy {
+    fn default() -> CachePolicy {
+        CachePolicy { reserve: 256, growth: Some(2.0) }
+    }
+}
+
+/// Where a node finds an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputRef {
+    /// A value of this call.
+    Slot(u32),
+    /// An initializer.
+    Constant(u32),
+}
+
+/// One node's call: its inputs, its outputs, and the means to compute.
+pub struct RunCx<'a> {
+    pub(crate) inputs: &'a [Option<InputRef>],
+    /// Bit `i`: the call needs input `i` no more after this node.
+    pub(crate) last_use: u64,
+    pub(crate) values: &'a mut [Option<Value>],
+    pub(crate) constants: &'a [Value],
+    pub(crate) outputs: &'a mut [Option<Value>],
+    pub(crate) pool: &'a mut Pool,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) team: &'a dyn Team,
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) cache: CachePolicy,
+}
+
+impl<'a> RunCx<'a> {
+    /// The number of inputs, absent ones included.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// The number of outputs, unwanted ones included.
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// Input `index`; `None` where it is absent.
+    pub fn value(&self, index: usize) -> Option<&Value> {
+        match self.inputs.get(index).copied().flatten()? {
+            InputRef::Slot(slot) => self.values[slot as usize].as_ref(),
+            InputRef::Constant(at) => self.constants.get(at as usize),
+        }
+    }
+
+    /// Input `index` as a tensor; `None` where it is absent.
+    ///
+    /// # Errors
+    /// When it is another kind of value.
+    pub fn opt_tensor(&self, index: usize) -> Result<Option<&Tensor>, KernelError> {
+        match self.value(index) {
+            None => Ok(None),
+            Some(Value::Tensor(tensor)) => Ok(Some(tensor)),
+            Some(other) => Err(KernelError::InputType {
+                index,
+                expected: "a tensor".into(),
+                actual: other.kind().into(),
+            }),
+        }
+    }
+
+    /// Input `index` as a tensor.
+    ///
+    /// # Errors
+    /// When it is absent or another kind of value.
+    pub fn tensor(&self, index: usize) -> Result<&Tensor, KernelError> {
+        self.opt_tensor(index)?.ok_or(KernelError::MissingInput { index })
+    }
+
+    /// The elements of tensor input `index`, dense and in place.
+    ///
+    /// # Errors
+    /// When it is absent, of another type, or not dense.
+    pub fn slice<T: Element>(&self, index: usize) -> Result<&[T], KernelError> {
+        Ok(self.tensor(index)?.as_slice()?)
+    }
+
+    /// Input `index` as a dense tensor: itself where it is dense, else a counted copy.
+    ///
+    /// # Errors
+    /// When it is absent or no tensor.
+    pub fn dense(&self, index: usize) -> Result<Tensor, KernelError> {
+        Ok(copy::to_dense(self.tensor(index)?, copy::Purpose::Kernel, self.ledger))
+    }
+
+    /// The memory of input `index` for the output to be written into, where this node is the last to use it, it is
+    /// dense and nobody else holds it.
+    pub fn take_unique(&mut self, index: usize) -> Option<TensorMut> {
+        let InputRef::Slot(slot) = self.inputs.get(index).copied().flatten()? else { return None };
+        let twice = self.inputs.iter().filter(|i| **i == Some(InputRef::Slot(slot))).count() > 1;
+        if twice || index >= 64 || self.last_use >> index & 1 == 0 {
+            return None;
+        }
+        let slot = &mut self.values[slot as usize];
+        let Some(Value::Tensor(tensor)) = slot.take() else { return None };
+        let (dtype, shape) = (tensor.dtype(), Shape::from_slice(tensor.shape()));
+        let back = |bytes: Bytes| Tensor::new(dtype, &shape, bytes).expect("the tensor's own bytes");
+        match tensor.storage() {
+            Storage::Dense(_) => {
+                let Storage::Dense(bytes) = tensor.into_storage() else { unreachable!("matched above") };
+                match bytes.try_into_unique() {
+                    Ok(bytes) => Some(TensorMut::new(dtype, &shape, bytes)),
+                    Err(bytes) => {
+                        *slot = Some(Value::Tensor(back(bytes)));
+                        None
+                    }
+                }
+            }
+            _ => {
+                *slot = Some(Value::Tensor(tensor));
+                None
+            }
+        }
+    }
+
+    /// A new dense tensor to write; its elements hold anything.
+    ///
+    /// # Errors
+    /// When its size overflows or the type has no fixed width.
+    pub fn alloc(&mut self, dtype: DType, shape: &[usize]) -> Result<TensorMut, KernelError> {
+        let bytes =
+            element_count(shape).and_then(|n| dtype.payload_bytes(n)).filter(|&n| n <= isize::MAX as usize);
+        let bytes = bytes.ok_or_else(|| KernelError::Shape {
+            what: "a tensor of this shape is too large",
+            shapes: vec![Shape::from_slice(shape)],
+        })?;
+        Ok(TensorMut::new(dtype, shape, self.pool.take(bytes, self.ledger)))
+    }
+
+    /// Scratch memory, 64-byte aligned, holding anything. Hand it back with [`RunCx::release`].
+    pub fn scratch(&mut self, bytes: usize) -> BytesMut {
+        self.pool.take(bytes, self.ledger)
+    }
+
+    /// Gives scratch memory back.
+    pub fn release(&mut self, scratch: BytesMut) {
+        self.pool.give(scratch.freeze());
+    }
+
+    /// Whether somebody wants output `index`.
+    pub fn wants(&self, index: usize) -> bool {
+        index < self.outputs.len()
+    }
+
+    /// Sets output `index`.
+    ///
+    /// # Panics
+    /// When the node has no such output.
+    pub fn set(&mut self, index: usize, value: impl Into<Value>) {
+        self.outputs[index] = Some(value.into());
+    }
+
+    /// The threads to share work with.
+    pub fn team(&self) -> &'a dyn Team {
+        self.team
+    }
+
+    /// The call's cancel token; long kernels look at it every few milliseconds.
+    pub fn cancel(&self) -> &'a CancelToken {
+        self.cancel
+    }
+
+    /// Where copies are counted.
+    pub fn ledger(&self) -> &'a Ledger {
+        self.ledger
+    }
+
+    /// Room for `rows` rows behind those of input `index` along `axis`: in place where the input is the longest
+    /// view of an append buffer with room, else in a new buffer to which the input's rows are copied (counted as a
+    /// kernel's copy). Write all runs of the slot, then [`RunCx::commit`].
+    ///
+    /// # Errors
+    /// When the capacity is fixed and would be exceeded, or a size overflows.
+    pub fn append(&mut self, index: usize, axis: usize, rows: usize) -> Result<AppendSlot, KernelError> {
+        let past = self.tensor(index)?;
+        if let Some((view, at)) = past.append_view() {
+            if at == axis {
+                match view.claim(rows) {
+                    Ok(slot) => return Ok(slot),
+                    Err(full @ ClaimError::Full { .. }) if self.cache.growth.is_none() => {
+                        return Err(full.into());
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        let len = past.shape().get(axis).copied().unwrap_or(0);
+        let needed = len.checked_add(rows).ok_or(ClaimError::Full { len, rows, capacity: usize::MAX })?;
+        let capacity = match self.cache.growth {
+            Some(growth) if needed > self.cache.reserve => {
+                needed.max((needed as f64 * f64::from(growth.max(1.0))).min(usize::MAX as f64 / 2.0) as usize)
+            }
+            None if needed > self.cache.reserve => {
+                return Err(ClaimError::Full { len, rows, capacity: self.cache.reserve }.into());
+            }
+            _ => self.cache.reserve,
+        };
+        let view = AppendBuffer::copied(past, axis, capacity.max(1), self.ledger)?;
+        Ok(view.claim(rows)?)
+    }
+
+    /// The tensor `[before…, rows so far, row…]` that sees the rows of `slot` too.
+    ///
+    /// # Errors
+    /// When the extents do not fit the buffer.
+    pub fn commit(
+        &self,
+        slot: AppendSlot,
+        dtype: DType,
+        before: &[usize],
+        row: &[usize],
+    ) -> Result<Tensor, KernelError> {
+        Ok(Tensor::from_append(dtype, before, row, slot.commit(self.ledger))?)
+    }
+}
