@@ -1,1 +1,6 @@
-//! Builders, fixtures and comparisons for the tests of every crate.
+//! Comparisons, folders and models for the tests of every crate.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod folder;
+pub mod models;
