@@ -25,9 +25,13 @@ macro_rules! commands {
 
 commands! {
     // tidy: sorted
+    demo "demo": "build the program, fetch a small model, and let it answer (words after it are the prompt)",
+    docs "docs": "links and commands in the documentation",
     fmt "fmt": "format every tracked Rust file, those declared by macros too (--check: only tell)",
     layers "layers": "each crate depends on lower layers only; unsafe code in three crates only",
+    proto_gen "proto": "the message code of heirloom-proto, from onnx.proto (--check: only compare)",
     requirements "requirements": "each requirement with the tests that prove it; a due one needs a test",
+    test "test": "all tests and checks (--only, --skip, --list)",
     tidy "tidy": "file lengths, machine paths, host names, words left over, sorted tables, SAFETY comments",
 }
 

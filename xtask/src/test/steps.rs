@@ -1,0 +1,136 @@
+//! The steps of `cargo xtask test`. A step is its commands and who writes their output.
+
+use super::reading::Reading;
+use crate::outcome::Faults;
+use crate::workspace;
+use std::path::PathBuf;
+use std::process::Command;
+
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) reading: Reading,
+    pub(super) commands: fn() -> Result<Vec<Command>, Faults>,
+}
+
+const fn step(
+    name: &'static str,
+    reading: Reading,
+    commands: fn() -> Result<Vec<Command>, Faults>,
+    about: &'static str,
+) -> Step {
+    Step { name, about, reading, commands }
+}
+
+pub(super) const STEPS: &[Step] = &[
+    step("fmt", Reading::Check, || xtask(&["fmt", "--check"]), "formatting of every Rust file"),
+    step("layers", Reading::Check, || xtask(&["layers"]), "direction of dependencies, unsafe policy"),
+    step("tidy", Reading::Check, || xtask(&["tidy"]), "rules of our own"),
+    step("requirements", Reading::Check, || xtask(&["requirements"]), "each due requirement has its tests"),
+    step("docs", Reading::Check, || xtask(&["docs"]), "links and commands in the documentation"),
+    step("clippy", Reading::Check, || Ok(vec![cargo(CLIPPY)]), "lints, warnings refused"),
+    step("rust", Reading::Rust, rust_tests, "Rust tests"),
+    step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
+    step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
+    step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
+    step("models", Reading::Check, models, "the real models, fetched by the program"),
+    step("venv", Reading::Check, venv, "Python environment of the tests"),
+    step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
+];
+
+const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+const DOC_TESTS: &[&str] = &["test", "--workspace", "--doc", "--no-fail-fast"];
+const RELEASE: &[&str] = &["build", "--release", "--package", "heirloom-cli"];
+const CARGO_DENY_VERSION: &str = "0.20.2";
+const MODELS: &[&str] = &["smollm2-135m-instruct", "qwen2.5-coder-0.5b-instruct"];
+const PYTHON_REQUIREMENTS: &str = "tests/python/requirements.txt";
+
+fn command(program: impl Into<PathBuf>, args: &[&str]) -> Command {
+    let mut command = Command::new(program.into());
+    command.args(args);
+    command
+}
+
+fn cargo(args: &[&str]) -> Command {
+    command("cargo", args)
+}
+
+fn xtask(args: &[&str]) -> Result<Vec<Command>, Faults> {
+    Ok(vec![command(std::env::current_exe()?, args)])
+}
+
+fn heirloom() -> PathBuf {
+    workspace::target().join("release").join("heirloom")
+}
+
+fn has_nextest() -> bool {
+    cargo(&["nextest", "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// With nextest where it is installed, else with `cargo test`.
+fn rust_tests() -> Result<Vec<Command>, Faults> {
+    Ok(vec![if has_nextest() {
+        let levels =
+            ["--status-level", "fail", "--final-status-level", "fail", "--failure-output", "immediate"];
+        let mut tests = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
+        tests.args(levels);
+        tests
+    } else {
+        cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    }])
+}
+
+fn deny() -> Result<Vec<Command>, Faults> {
+    let tools = workspace::target().join("tools");
+    let program = tools.join("bin").join("cargo-deny");
+    let mut commands = Vec::new();
+    if !program.exists() {
+        let mut install =
+            cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", CARGO_DENY_VERSION]);
+        install.arg("--root").arg(tools);
+        commands.push(install);
+    }
+    commands.push(command(program, &["check", "bans", "licenses", "sources"]));
+    Ok(commands)
+}
+
+fn models() -> Result<Vec<Command>, Faults> {
+    Ok(MODELS.iter().map(|name| command(heirloom(), &["fetch", name])).collect())
+}
+
+/// The folder of the Python environment: `$HEIRLOOM_VENV`, which is then used as it is, else `.venv`.
+fn venv_folder() -> PathBuf {
+    std::env::var_os("HEIRLOOM_VENV").map_or_else(|| workspace::at(".venv"), PathBuf::from)
+}
+
+fn venv() -> Result<Vec<Command>, Faults> {
+    let folder = venv_folder();
+    let stamp = folder.join("heirloom-requirements.txt");
+    let wanted = std::fs::read_to_string(workspace::at(PYTHON_REQUIREMENTS))?;
+    let installed = std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted);
+    if std::env::var_os("HEIRLOOM_VENV").is_some() || installed {
+        return Ok(Vec::new());
+    }
+    let mut make = command("python3", &["-m", "venv"]);
+    make.arg(&folder);
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--requirement",
+        PYTHON_REQUIREMENTS,
+    ];
+    let mut note = command("cp", &[PYTHON_REQUIREMENTS]);
+    note.arg(stamp);
+    Ok(vec![make, command(folder.join("bin").join("python"), &pip), note])
+}
+
+fn python_tests() -> Result<Vec<Command>, Faults> {
+    let pytest = ["-m", "pytest", "-q", "-rfE", "--tb=short", "-p", "no:cacheprovider", "tests/python"];
+    let mut tests = command(venv_folder().join("bin").join("python"), &pytest);
+    tests.env("HEIRLOOM_BIN", heirloom()).env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(vec![tests])
+}
