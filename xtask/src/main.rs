@@ -25,7 +25,6 @@ macro_rules! commands {
 
 commands! {
     // tidy: sorted
-    demo "demo": "build the program, fetch a small model, and let it answer (words after it are the prompt)",
     docs "docs": "links and commands in the documentation",
     fmt "fmt": "format every tracked Rust file, those declared by macros too (--check: only tell)",
     layers "layers": "each crate depends on lower layers only; unsafe code in three crates only",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// `Ok`, or all faults found (at least one).
+/// `Ok`, or all faults found; none where a command has told them itself.
 pub(crate) type Outcome = Result<(), Faults>;
 
 /// The faults of one command, each a line or a paragraph for the terminal.

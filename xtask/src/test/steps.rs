@@ -91,7 +91,7 @@ fn deny() -> Result<Vec<Command>, Faults> {
         install.arg("--root").arg(tools);
         commands.push(install);
     }
-    commands.push(command(program, &["check", "bans", "licenses", "sources"]));
+    commands.push(command(program, &["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]));
     Ok(commands)
 }
 
