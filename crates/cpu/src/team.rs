@@ -63,7 +63,8 @@ impl Shared {
         loop {
             let word = self.claim.load(Ordering::Acquire);
             let Some(task) = Claim(word).next() else { return };
-            if self.claim.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            if self.claim.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
+            {
                 continue;
             }
             // SAFETY: the exchange succeeded, so `task` is a task of the region that is now open, and that
@@ -194,7 +195,9 @@ impl Team for ClaimTeam {
             // A second caller at the same time, or a region within a region, works alone.
             match self.region.try_lock() {
                 Ok(mut epoch) => return self.region(&mut epoch, tasks, f),
-                Err(TryLockError::Poisoned(poisoned)) => return self.region(&mut poisoned.into_inner(), tasks, f),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return self.region(&mut poisoned.into_inner(), tasks, f);
+                }
                 Err(TryLockError::WouldBlock) => {}
             }
         }
