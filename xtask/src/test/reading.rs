@@ -40,7 +40,7 @@ impl Reading {
     pub(super) fn failures(self, output: &str) -> String {
         let from_line = |mark: &str| output.lines().position(|line| line.contains(mark));
         let begin = match self {
-            Self::Check => None,
+            Self::Check => output.lines().position(|line| line.starts_with("error")),
             Self::Rust => from_line("    Starting ").or_else(|| from_line("failures:")),
             Self::Pytest => from_line("== FAILURES ==").into_iter().chain(from_line("== ERRORS ==")).min(),
         };
@@ -129,5 +129,7 @@ mod tests {
         assert_eq!(Reading::Pytest.failures(pytest), "==== ERRORS ====\nx\n==== FAILURES ====\ny");
         assert_eq!(Reading::Rust.failures("running\nfailures:\n---- a ----\n"), "failures:\n---- a ----");
         assert_eq!(Reading::Rust.failures("error: could not compile"), "error: could not compile");
+        assert_eq!(Reading::Check.failures("78 rows\nerror: a\nerror: b\n"), "error: a\nerror: b");
+        assert_eq!(Reading::Check.failures("Diff in a.rs\n"), "Diff in a.rs");
     }
 }

