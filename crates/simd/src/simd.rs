@@ -1,0 +1,213 @@
+//! The register operations that products are written with, once for every level.
+
+use crate::Level;
+
+/// Weights of one block: the unit with one activation scale.
+pub const BLOCK: usize = 32;
+
+/// Blocks of one step.
+pub const BLOCKS: usize = 8;
+
+/// Weights of one step.
+pub const STEP: usize = BLOCK * BLOCKS;
+
+/// The lane of an eight-lane register that belongs to each block of a step.
+pub const LANE_OF_BLOCK: [usize; BLOCKS] = [0, 4, 1, 5, 2, 6, 3, 7];
+
+/// Work that is compiled once for each level.
+pub trait Kernel {
+    /// What it gives.
+    type Output;
+
+    /// Does the work. Implementations are `#[inline(always)]`, as is all that they call in their hot loops: only
+    /// what is inlined into [`Simd::vectorize`] is compiled for the level.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// A level's registers and instructions. A value of an implementing type proves that the processor has them.
+///
+/// Vocabulary: a *step* is 256 consecutive weights of a row, eight *blocks* of 32. Codes are handled as two halves
+/// of four blocks; a half is two registers of 64 bytes, the first with the first 16 weights of each of its blocks,
+/// the second with the last 16; 16 bytes of such a register are a *quarter*. What belongs to the blocks of a step
+/// stands in registers of eight lanes, in the order of [`LANE_OF_BLOCK`]. A *panel* is 16 rows side by side, four
+/// consecutive weights of each: what belongs to its rows stands in registers of 16 lanes.
+///
+/// All integer results are exact, and all levels round alike, so every level gives the same bits; but
+/// [`Portable`](crate::Portable) rounds a fused product twice.
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// The level.
+    const LEVEL: Level;
+    /// Whether [`Simd::Sum`] is made of 16-bit integers, so that only a few products may be added before
+    /// [`Simd::widen`].
+    const NARROW: bool;
+    /// What must be taken off each signed code, in units of the code, after [`Simd::dot_signed`].
+    const SIGNED_OFFSET: i32;
+    /// Activation rows of one tile of the matrix product.
+    const TILE: usize;
+
+    /// 64 bytes.
+    type Codes: Copy;
+    /// Four times 32 bits, one for each quarter.
+    type Bits: Copy;
+    /// One signed scale for each quarter.
+    type QuarterScales: Copy;
+    /// Sums of a half, not yet complete.
+    type Half: Copy;
+    /// Eight `i32`.
+    type I32x8: Copy;
+    /// Eight `f32`.
+    type F32x8: Copy;
+    /// Four activations, once for each row of a panel.
+    type Quad: Copy;
+    /// Sums of a panel's 16 rows, not yet complete.
+    type Sum: Copy;
+    /// Sixteen `i32`.
+    type I32x16: Copy;
+    /// Sixteen `f32`.
+    type F32x16: Copy;
+
+    /// Runs `kernel`, compiled for this level.
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Output;
+
+    // Codes: what unpacking is written with.
+
+    /// 64 consecutive bytes.
+    fn load(self, bytes: &[u8; 64]) -> Self::Codes;
+    /// Four quarters from anywhere.
+    fn load_quarters(self, quarters: [&[u8; 16]; 4]) -> Self::Codes;
+    /// One byte, 64 times.
+    fn splat(self, byte: u8) -> Self::Codes;
+    /// Bitwise and.
+    fn and(self, a: Self::Codes, b: Self::Codes) -> Self::Codes;
+    /// Bitwise or.
+    fn or(self, a: Self::Codes, b: Self::Codes) -> Self::Codes;
+    /// Bitwise exclusive or.
+    fn xor(self, a: Self::Codes, b: Self::Codes) -> Self::Codes;
+    /// Shifts the quarters' 64-bit lanes right by A, B, C and D bits: bits of one byte enter the next.
+    fn shr_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(
+        self,
+        codes: Self::Codes,
+    ) -> Self::Codes;
+    /// Shifts the quarters' 64-bit lanes left by A, B, C and D bits: bits of one byte enter the next.
+    fn shl_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(
+        self,
+        codes: Self::Codes,
+    ) -> Self::Codes;
+    /// 32 bits for each quarter, little-endian.
+    fn load_bits(self, bits: [&[u8; 4]; 4]) -> Self::Bits;
+    /// `codes`, with `value` set in byte p of each quarter whose bit p (`UPPER`: 16 + p) is set. The bits of `value`
+    /// must be clear in `codes`.
+    fn set_bits<const UPPER: bool>(self, codes: Self::Codes, bits: Self::Bits, value: u8) -> Self::Codes;
+    /// Writes the 64 bytes.
+    fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
+
+    // Exact sums of codes times activations, one for each block. Activations lie within -127..=127.
+
+    /// A half of zeros.
+    fn zero_half(self) -> Self::Half;
+    /// The sums of unsigned codes of at most `MAX` times `x`; `MAX` is at most 63.
+    fn dot<const MAX: u8>(self, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
+    /// The sums of signed codes times `x`, plus [`Simd::SIGNED_OFFSET`] times the sum of `x`.
+    fn dot_signed(self, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
+    /// The sums of unsigned codes of at most 63 times `x` times the scale of their quarter.
+    fn dot_scaled(
+        self,
+        codes: [Self::Codes; 2],
+        x: [&[u8; 64]; 2],
+        scales: [Self::QuarterScales; 2],
+    ) -> Self::Half;
+    /// The scales of the quarters of half `half`, from the 16 signed scales of a step's groups of 16 weights.
+    fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [Self::QuarterScales; 2];
+    /// The sum for each block from the two halves of a step.
+    fn join(self, halves: [Self::Half; 2]) -> Self::I32x8;
+    /// For each block, the sum over its two groups of 16 weights of scale times `sums`; `scales` as in
+    /// [`Simd::quarter_scales`], `sums` two for each lane.
+    fn scale_sums(self, scales: &[u8; 16], sums: &[i16; 16]) -> Self::I32x8;
+
+    // Eight lanes.
+
+    /// Eight consecutive integers.
+    fn i32x8(self, from: &[i32; 8]) -> Self::I32x8;
+    /// `a - b * factor`, wrapping.
+    fn sub_scaled<const FACTOR: i32>(self, a: Self::I32x8, b: Self::I32x8) -> Self::I32x8;
+    /// To the nearest `f32`.
+    fn to_f32x8(self, a: Self::I32x8) -> Self::F32x8;
+    /// One value, eight times.
+    fn splat_f32x8(self, x: f32) -> Self::F32x8;
+    /// Eight consecutive values.
+    fn load_f32x8(self, from: &[f32; 8]) -> Self::F32x8;
+    /// Writes the eight lanes.
+    fn store_f32x8(self, a: Self::F32x8, to: &mut [f32; 8]);
+    /// Eight consecutive FLOAT16 values, little-endian.
+    fn load_f16x8(self, from: &[u8; 16]) -> Self::F32x8;
+    /// Eight consecutive BFLOAT16 values, little-endian.
+    fn load_bf16x8(self, from: &[u8; 16]) -> Self::F32x8;
+    /// The FLOAT16 values of a step's blocks, in the blocks' order, to their lanes.
+    fn block_f16(self, from: [u16; 8]) -> Self::F32x8;
+    /// Four blocks as in [`Simd::block_f16`]; 0 for the others.
+    fn block_f16_half(self, from: [u16; 4]) -> Self::F32x8;
+    /// The unsigned bytes of a step's blocks, in the blocks' order (the lowest byte is block 0), to their lanes.
+    fn block_u8(self, from: u64) -> Self::F32x8;
+    /// `a + b`
+    fn add_f32x8(self, a: Self::F32x8, b: Self::F32x8) -> Self::F32x8;
+    /// `a * b`
+    fn mul_f32x8(self, a: Self::F32x8, b: Self::F32x8) -> Self::F32x8;
+    /// `a * b + c`
+    fn fma_f32x8(self, a: Self::F32x8, b: Self::F32x8, c: Self::F32x8) -> Self::F32x8;
+    /// The sums of four registers, each `((l0+l1)+(l2+l3)) + ((l4+l5)+(l6+l7))`.
+    fn sum4(self, a: [Self::F32x8; 4]) -> [f32; 4];
+
+    // Panels.
+
+    /// Transposes 16 rows of 64 bytes into 16 groups of 64: group g has bytes 4g..4g+4 of all rows.
+    fn transpose(self, rows: [Self::Codes; 16], to: &mut [[u8; 64]; 16]);
+    /// Four consecutive activations, for all rows.
+    fn quad(self, x: &[u8; 4]) -> Self::Quad;
+    /// Zeros.
+    fn zero_sum(self) -> Self::Sum;
+    /// Adds the products of four unsigned codes of each row with four activations. Where [`Simd::NARROW`], at most
+    /// 32767 / (254 * largest code) such products may be added up.
+    fn add_products(self, sum: Self::Sum, codes: Self::Codes, x: Self::Quad) -> Self::Sum;
+    /// The sum for each row.
+    fn widen(self, sum: Self::Sum) -> Self::I32x16;
+    /// The sum for each row times its scale, each scale made by [`Simd::row_scale`].
+    fn widen_scaled(self, sum: Self::Sum, scales: &[i32; 16]) -> Self::I32x16;
+    /// A row's scale in the form that [`Simd::widen_scaled`] takes.
+    fn row_scale(self, scale: i8) -> i32;
+    /// Zeros.
+    fn zero_i32x16(self) -> Self::I32x16;
+    /// Sixteen consecutive integers.
+    fn load_i32x16(self, from: &[i32; 16]) -> Self::I32x16;
+    /// `a + b`, wrapping.
+    fn add_i32x16(self, a: Self::I32x16, b: Self::I32x16) -> Self::I32x16;
+    /// `a - b`, wrapping.
+    fn sub_i32x16(self, a: Self::I32x16, b: Self::I32x16) -> Self::I32x16;
+    /// `a * b`, wrapping.
+    fn mul_i32x16(self, a: Self::I32x16, b: Self::I32x16) -> Self::I32x16;
+    /// One integer, 16 times.
+    fn splat_i32x16(self, x: i32) -> Self::I32x16;
+    /// To the nearest `f32`.
+    fn to_f32x16(self, a: Self::I32x16) -> Self::F32x16;
+    /// One value, 16 times.
+    fn splat_f32x16(self, x: f32) -> Self::F32x16;
+    /// Sixteen consecutive values.
+    fn load_f32x16(self, from: &[f32; 16]) -> Self::F32x16;
+    /// Writes the 16 lanes.
+    fn store_f32x16(self, a: Self::F32x16, to: &mut [f32; 16]);
+    /// `a + b`
+    fn add_f32x16(self, a: Self::F32x16, b: Self::F32x16) -> Self::F32x16;
+    /// `a * b`
+    fn mul_f32x16(self, a: Self::F32x16, b: Self::F32x16) -> Self::F32x16;
+    /// `a * b + c`
+    fn fma_f32x16(self, a: Self::F32x16, b: Self::F32x16, c: Self::F32x16) -> Self::F32x16;
+}
+
+/// Asks for the cache line of `bytes[at]`, which may lie behind the slice, to be brought near; `FAR`: into the
+/// second-level cache.
+#[inline(always)]
+pub fn prefetch<const FAR: bool>(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    crate::x86::prefetch::<FAR>(bytes.as_ptr().wrapping_add(at));
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}

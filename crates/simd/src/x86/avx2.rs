@@ -1,0 +1,364 @@
+//! AVX2 with FMA and F16C: two registers of 32 bytes where the interface has one of 64.
+//!
+//! `maddubs` adds pairs of products in saturating 16-bit lanes. Activations lie within -127..=127, so codes of at
+//! most 63 give sums of four products within ±32004, codes of at most 31 sums of eight within ±31496; signed codes
+//! give |code| times an activation with the code's sign, pairs within ±32512. No input saturates.
+
+use std::arch::x86_64::*;
+
+use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, mem, op};
+use crate::{Kernel, Level, Simd};
+
+/// Proof that the processor has AVX2, FMA and F16C.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The token, where this processor has the instructions.
+    pub fn detect() -> Option<Avx2> {
+        let has = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
+        has.then_some(Avx2(()))
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn run<K: Kernel>(token: Avx2, kernel: K) -> K::Output {
+    kernel.run(token)
+}
+
+/// Byte p of both lanes: the byte of 32 bits that holds bit p (or 16 + p).
+#[inline(always)]
+fn bit_bytes<const UPPER: bool>() -> __m256i {
+    let (a, b) = if UPPER { (2, 3) } else { (0, 1) };
+    op!(_mm256_setr_epi8(
+        a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b
+    ))
+}
+
+/// Adds the 64-bit elements of each 128-bit lane to each other, as 32-bit integers: in each lane a's sum, then b's.
+#[inline(always)]
+fn add_halves([a, b]: [__m256i; 2]) -> __m256i {
+    op!(_mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)))
+}
+
+#[inline(always)]
+fn ones() -> __m256i {
+    op!(_mm256_set1_epi16(1))
+}
+
+#[inline(always)]
+fn load32(bytes: &[u8; 64], half: usize) -> __m256i {
+    let (halves, _) = bytes.as_chunks::<32>();
+    let half = &halves[half];
+    mem!(_mm256_loadu_si256(half.as_ptr().cast()))
+}
+
+/// For both 128-bit lanes the 16-bit element at `low` and `high`, eight times.
+#[inline(always)]
+fn spread(elements: __m256i, low: i16, high: i16) -> __m256i {
+    let of = |i: i16| (2 * i) | ((2 * i + 1) << 8);
+    let (a, b) = (of(low), of(high));
+    op!(_mm256_shuffle_epi8(elements, _mm256_setr_epi16(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b)))
+}
+
+/// Transposes eight rows of eight 32-bit elements.
+#[inline(always)]
+fn transpose8(r: [__m256i; 8]) -> [__m256i; 8] {
+    op!({
+        let (a0, a1) = (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
+        let (a2, a3) = (_mm256_unpacklo_epi32(r[2], r[3]), _mm256_unpackhi_epi32(r[2], r[3]));
+        let (a4, a5) = (_mm256_unpacklo_epi32(r[4], r[5]), _mm256_unpackhi_epi32(r[4], r[5]));
+        let (a6, a7) = (_mm256_unpacklo_epi32(r[6], r[7]), _mm256_unpackhi_epi32(r[6], r[7]));
+        let (b0, b1) = (_mm256_unpacklo_epi64(a0, a2), _mm256_unpackhi_epi64(a0, a2));
+        let (b2, b3) = (_mm256_unpacklo_epi64(a1, a3), _mm256_unpackhi_epi64(a1, a3));
+        let (b4, b5) = (_mm256_unpacklo_epi64(a4, a6), _mm256_unpackhi_epi64(a4, a6));
+        let (b6, b7) = (_mm256_unpacklo_epi64(a5, a7), _mm256_unpackhi_epi64(a5, a7));
+        [
+            _mm256_permute2x128_si256::<0x20>(b0, b4),
+            _mm256_permute2x128_si256::<0x20>(b1, b5),
+            _mm256_permute2x128_si256::<0x20>(b2, b6),
+            _mm256_permute2x128_si256::<0x20>(b3, b7),
+            _mm256_permute2x128_si256::<0x31>(b0, b4),
+            _mm256_permute2x128_si256::<0x31>(b1, b5),
+            _mm256_permute2x128_si256::<0x31>(b2, b6),
+            _mm256_permute2x128_si256::<0x31>(b3, b7),
+        ]
+    })
+}
+
+/// Both registers of pairs through the same instructions.
+macro_rules! both {
+    (($($name:ident),+) => $e:expr) => {
+        [
+            {
+                $(let $name = $name[0];)+
+                op!($e)
+            },
+            {
+                $(let $name = $name[1];)+
+                op!($e)
+            },
+        ]
+    };
+}
+
+impl Simd for Avx2 {
+    const LEVEL: Level = Level::Avx2;
+    const NARROW: bool = true;
+    const SIGNED_OFFSET: i32 = 0;
+    const TILE: usize = 4;
+
+    type Codes = [__m256i; 2];
+    type Bits = [__m256i; 2];
+    type QuarterScales = [__m256i; 2];
+    type Half = __m256i;
+    type I32x8 = __m256i;
+    type F32x8 = __m256;
+    type Quad = __m256i;
+    type Sum = [__m256i; 2];
+    type I32x16 = [__m256i; 2];
+    type F32x16 = [__m256; 2];
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Output {
+        // SAFETY: the token proves that the processor has the instructions.
+        unsafe { run(self, kernel) }
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 64]) -> [__m256i; 2] {
+        [load32(bytes, 0), load32(bytes, 1)]
+    }
+    #[inline(always)]
+    fn load_quarters(self, q: [&[u8; 16]; 4]) -> [__m256i; 2] {
+        mem!([
+            _mm256_loadu2_m128i(q[1].as_ptr().cast(), q[0].as_ptr().cast()),
+            _mm256_loadu2_m128i(q[3].as_ptr().cast(), q[2].as_ptr().cast()),
+        ])
+    }
+    #[inline(always)]
+    fn splat(self, byte: u8) -> [__m256i; 2] {
+        let v = op!(_mm256_set1_epi8(byte as i8));
+        [v, v]
+    }
+    #[inline(always)]
+    fn and(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_and_si256(a, b))
+    }
+    #[inline(always)]
+    fn or(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_or_si256(a, b))
+    }
+    #[inline(always)]
+    fn xor(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_xor_si256(a, b))
+    }
+    #[inline(always)]
+    fn shr_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(
+        self,
+        codes: [__m256i; 2],
+    ) -> [__m256i; 2] {
+        let counts = op!([_mm256_setr_epi64x(A, A, B, B), _mm256_setr_epi64x(C, C, D, D)]);
+        both!((codes, counts) => _mm256_srlv_epi64(codes, counts))
+    }
+    #[inline(always)]
+    fn shl_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(
+        self,
+        codes: [__m256i; 2],
+    ) -> [__m256i; 2] {
+        let counts = op!([_mm256_setr_epi64x(A, A, B, B), _mm256_setr_epi64x(C, C, D, D)]);
+        both!((codes, counts) => _mm256_sllv_epi64(codes, counts))
+    }
+    #[inline(always)]
+    fn load_bits(self, bits: [&[u8; 4]; 4]) -> [__m256i; 2] {
+        let b = bits.map(|b| i32::from_le_bytes(*b));
+        op!([
+            _mm256_inserti128_si256::<1>(
+                _mm256_castsi128_si256(_mm_cvtsi32_si128(b[0])),
+                _mm_cvtsi32_si128(b[1])
+            ),
+            _mm256_inserti128_si256::<1>(
+                _mm256_castsi128_si256(_mm_cvtsi32_si128(b[2])),
+                _mm_cvtsi32_si128(b[3])
+            ),
+        ])
+    }
+    #[inline(always)]
+    fn set_bits<const UPPER: bool>(self, codes: [__m256i; 2], bits: [__m256i; 2], value: u8) -> [__m256i; 2] {
+        let bytes = bit_bytes::<UPPER>();
+        let place = op!(_mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64));
+        let value = op!(_mm256_set1_epi8(value as i8));
+        both!((codes, bits) => {
+            let set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, bytes), place), place);
+            _mm256_or_si256(codes, _mm256_and_si256(set, value))
+        })
+    }
+    #[inline(always)]
+    fn store(self, codes: [__m256i; 2], to: &mut [u8; 64]) {
+        let (halves, _) = to.as_chunks_mut::<32>();
+        for (to, codes) in halves.iter_mut().zip(codes) {
+            mem!(_mm256_storeu_si256(to.as_mut_ptr().cast(), codes));
+        }
+    }
+
+    #[inline(always)]
+    fn zero_half(self) -> __m256i {
+        op!(_mm256_setzero_si256())
+    }
+    #[inline(always)]
+    fn dot<const MAX: u8>(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
+        const { assert!(MAX <= 63) };
+        let ([x0, x1], [codes0, codes1]) = ([self.load(x[0]), self.load(x[1])], codes);
+        let [a, b]: [__m256i; 2] = both!((codes0, x0, codes1, x1) => _mm256_add_epi16(
+            _mm256_maddubs_epi16(codes0, x0),
+            _mm256_maddubs_epi16(codes1, x1)
+        ));
+        if MAX <= 31 {
+            op!({
+                let sums = _mm256_add_epi16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+                _mm256_madd_epi16(sums, ones())
+            })
+        } else {
+            add_halves(op!([_mm256_madd_epi16(a, ones()), _mm256_madd_epi16(b, ones())]))
+        }
+    }
+    #[inline(always)]
+    fn dot_signed(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
+        let ([x0, x1], [codes0, codes1]) = ([self.load(x[0]), self.load(x[1])], codes);
+        add_halves(both!((codes0, x0, codes1, x1) => {
+            let a = _mm256_maddubs_epi16(_mm256_abs_epi8(codes0), _mm256_sign_epi8(x0, codes0));
+            let b = _mm256_maddubs_epi16(_mm256_abs_epi8(codes1), _mm256_sign_epi8(x1, codes1));
+            _mm256_add_epi32(_mm256_madd_epi16(a, ones()), _mm256_madd_epi16(b, ones()))
+        }))
+    }
+    #[inline(always)]
+    fn dot_scaled(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2], scales: [[__m256i; 2]; 2]) -> __m256i {
+        let ([x0, x1], [codes0, codes1], [scales0, scales1]) =
+            ([self.load(x[0]), self.load(x[1])], codes, scales);
+        add_halves(both!((codes0, x0, scales0, codes1, x1, scales1) => {
+            let a = _mm256_madd_epi16(_mm256_maddubs_epi16(codes0, x0), scales0);
+            let b = _mm256_madd_epi16(_mm256_maddubs_epi16(codes1, x1), scales1);
+            _mm256_add_epi32(a, b)
+        }))
+    }
+    #[inline(always)]
+    fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [[__m256i; 2]; 2] {
+        let all = mem!(_mm256_cvtepi8_epi16(_mm_loadu_si128(scales.as_ptr().cast())));
+        let own = if half == 0 {
+            op!(_mm256_permute4x64_epi64::<0x44>(all))
+        } else {
+            op!(_mm256_permute4x64_epi64::<0xEE>(all))
+        };
+        [[spread(own, 0, 2), spread(own, 4, 6)], [spread(own, 1, 3), spread(own, 5, 7)]]
+    }
+    #[inline(always)]
+    fn join(self, halves: [__m256i; 2]) -> __m256i {
+        let [a, b] = halves.map(|h| op!(_mm256_castsi256_ps(h)));
+        op!({
+            let even = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(a, b));
+            let odd = _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(a, b));
+            _mm256_add_epi32(even, odd)
+        })
+    }
+
+    eight_lanes!();
+
+    #[inline(always)]
+    fn transpose(self, rows: [[__m256i; 2]; 16], to: &mut [[u8; 64]; 16]) {
+        for part in 0..2 {
+            for eight in 0..2 {
+                let columns = transpose8(std::array::from_fn(|i| rows[8 * eight + i][part]));
+                for (i, column) in columns.into_iter().enumerate() {
+                    let (halves, _) = to[8 * part + i].as_chunks_mut::<32>();
+                    let to = &mut halves[eight];
+                    mem!(_mm256_storeu_si256(to.as_mut_ptr().cast(), column));
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn quad(self, x: &[u8; 4]) -> __m256i {
+        op!(_mm256_set1_epi32(i32::from_le_bytes(*x)))
+    }
+    #[inline(always)]
+    fn zero_sum(self) -> [__m256i; 2] {
+        op!([_mm256_setzero_si256(); 2])
+    }
+    #[inline(always)]
+    fn add_products(self, sum: [__m256i; 2], codes: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        both!((sum, codes) => _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, x)))
+    }
+    #[inline(always)]
+    fn widen(self, sum: [__m256i; 2]) -> [__m256i; 2] {
+        both!((sum) => _mm256_madd_epi16(sum, ones()))
+    }
+    #[inline(always)]
+    fn widen_scaled(self, sum: [__m256i; 2], scales: &[i32; 16]) -> [__m256i; 2] {
+        let scales = self.load_i32x16(scales);
+        both!((sum, scales) => _mm256_madd_epi16(sum, scales))
+    }
+    #[inline(always)]
+    fn row_scale(self, scale: i8) -> i32 {
+        let scale = i32::from(scale);
+        scale << 16 | scale & 0xffff
+    }
+    #[inline(always)]
+    fn zero_i32x16(self) -> [__m256i; 2] {
+        op!([_mm256_setzero_si256(); 2])
+    }
+    #[inline(always)]
+    fn load_i32x16(self, from: &[i32; 16]) -> [__m256i; 2] {
+        let (halves, _) = from.as_chunks::<8>();
+        [self.i32x8(&halves[0]), self.i32x8(&halves[1])]
+    }
+    #[inline(always)]
+    fn add_i32x16(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_i32x16(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn mul_i32x16(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        both!((a, b) => _mm256_mullo_epi32(a, b))
+    }
+    #[inline(always)]
+    fn splat_i32x16(self, x: i32) -> [__m256i; 2] {
+        op!([_mm256_set1_epi32(x); 2])
+    }
+    #[inline(always)]
+    fn to_f32x16(self, a: [__m256i; 2]) -> [__m256; 2] {
+        both!((a) => _mm256_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    fn splat_f32x16(self, x: f32) -> [__m256; 2] {
+        op!([_mm256_set1_ps(x); 2])
+    }
+    #[inline(always)]
+    fn load_f32x16(self, from: &[f32; 16]) -> [__m256; 2] {
+        let (halves, _) = from.as_chunks::<8>();
+        [self.load_f32x8(&halves[0]), self.load_f32x8(&halves[1])]
+    }
+    #[inline(always)]
+    fn store_f32x16(self, a: [__m256; 2], to: &mut [f32; 16]) {
+        let (halves, _) = to.as_chunks_mut::<8>();
+        for (to, a) in halves.iter_mut().zip(a) {
+            self.store_f32x8(a, to);
+        }
+    }
+    #[inline(always)]
+    fn add_f32x16(self, a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        both!((a, b) => _mm256_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul_f32x16(self, a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        both!((a, b) => _mm256_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn fma_f32x16(self, a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
+        both!((a, b, c) => _mm256_fmadd_ps(a, b, c))
+    }
+}

@@ -1,0 +1,300 @@
+//! AVX-512 with VNNI: one register of 64 bytes; `dpbusd` adds four products in 32-bit lanes, which nothing saturates.
+
+use std::arch::x86_64::*;
+
+use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, mem, op};
+use crate::{Kernel, Level, Simd};
+
+/// Proof that the processor has AVX-512 F, BW, DQ, VL and VNNI, and AVX2, FMA and F16C.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// The token, where this processor has the instructions.
+    pub fn detect() -> Option<Avx512> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
+        has.then_some(Avx512(()))
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn run<K: Kernel>(token: Avx512, kernel: K) -> K::Output {
+    kernel.run(token)
+}
+
+/// Where [`Simd::join`] finds, in the even 32-bit elements of two halves, the two parts of each lane's sum.
+const fn join_order() -> [i32; 16] {
+    let mut order = [0; 16];
+    let mut lane = 0;
+    while lane < 8 {
+        let block = BLOCK_OF_LANE[lane] as i32;
+        order[lane] = block / 4 * 16 + block % 4 * 4;
+        order[lane + 8] = order[lane] + 2;
+        lane += 1;
+    }
+    order
+}
+static JOIN_ORDER: [i32; 16] = join_order();
+
+/// For each half and register, where [`Simd::quarter_scales`] finds each quarter's scale: as the upper byte of the
+/// lower 16 bits of each 32-bit element.
+const fn quarter_order() -> [[[u8; 64]; 2]; 2] {
+    let mut order = [[[0x80; 64]; 2]; 2];
+    let mut at = 0;
+    while at < 64 {
+        let (half, register, element) = (at / 32, at / 16 % 2, at % 16);
+        order[half][register][4 * element + 1] = (8 * half + 2 * (element / 4) + register) as u8;
+        at += 1;
+    }
+    order
+}
+static QUARTER_ORDER: [[[u8; 64]; 2]; 2] = quarter_order();
+
+#[inline(always)]
+fn load64(bytes: &[u8; 64]) -> __m512i {
+    mem!(_mm512_loadu_si512(bytes.as_ptr().cast()))
+}
+
+impl Simd for Avx512 {
+    const LEVEL: Level = Level::Avx512;
+    const NARROW: bool = false;
+    const SIGNED_OFFSET: i32 = 128;
+    const TILE: usize = 8;
+
+    type Codes = __m512i;
+    type Bits = [__mmask64; 2];
+    type QuarterScales = __m512i;
+    type Half = __m512i;
+    type I32x8 = __m256i;
+    type F32x8 = __m256;
+    type Quad = __m512i;
+    type Sum = __m512i;
+    type I32x16 = __m512i;
+    type F32x16 = __m512;
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Output {
+        // SAFETY: the token proves that the processor has the instructions.
+        unsafe { run(self, kernel) }
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 64]) -> __m512i {
+        load64(bytes)
+    }
+    #[inline(always)]
+    fn load_quarters(self, quarters: [&[u8; 16]; 4]) -> __m512i {
+        let [a, b, c, d] = quarters.map(|q| mem!(_mm_loadu_si128(q.as_ptr().cast())));
+        op!({
+            let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+            let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(c), d);
+            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+        })
+    }
+    #[inline(always)]
+    fn splat(self, byte: u8) -> __m512i {
+        op!(_mm512_set1_epi8(byte as i8))
+    }
+    #[inline(always)]
+    fn and(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_and_si512(a, b))
+    }
+    #[inline(always)]
+    fn or(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_or_si512(a, b))
+    }
+    #[inline(always)]
+    fn xor(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_xor_si512(a, b))
+    }
+    #[inline(always)]
+    fn shr_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(self, codes: __m512i) -> __m512i {
+        op!(_mm512_srlv_epi64(codes, _mm512_setr_epi64(A, A, B, B, C, C, D, D)))
+    }
+    #[inline(always)]
+    fn shl_quarters<const A: i64, const B: i64, const C: i64, const D: i64>(self, codes: __m512i) -> __m512i {
+        op!(_mm512_sllv_epi64(codes, _mm512_setr_epi64(A, A, B, B, C, C, D, D)))
+    }
+    #[inline(always)]
+    fn load_bits(self, bits: [&[u8; 4]; 4]) -> [__mmask64; 2] {
+        let [a, b, c, d] = bits.map(|b| u64::from(u32::from_le_bytes(*b)));
+        let lower = |x: u64| x & 0xffff;
+        let upper = |x: u64| x >> 16;
+        [
+            lower(a) | lower(b) << 16 | lower(c) << 32 | lower(d) << 48,
+            upper(a) | upper(b) << 16 | upper(c) << 32 | upper(d) << 48,
+        ]
+    }
+    #[inline(always)]
+    fn set_bits<const UPPER: bool>(self, codes: __m512i, bits: [__mmask64; 2], value: u8) -> __m512i {
+        let mask = bits[usize::from(UPPER)];
+        op!(_mm512_mask_add_epi8(codes, mask, codes, _mm512_set1_epi8(value as i8)))
+    }
+    #[inline(always)]
+    fn store(self, codes: __m512i, to: &mut [u8; 64]) {
+        mem!(_mm512_storeu_si512(to.as_mut_ptr().cast(), codes))
+    }
+
+    #[inline(always)]
+    fn zero_half(self) -> __m512i {
+        op!(_mm512_setzero_si512())
+    }
+    #[inline(always)]
+    fn dot<const MAX: u8>(self, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
+        let (x0, x1) = (load64(x[0]), load64(x[1]));
+        op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[0], x0), codes[1], x1))
+    }
+    #[inline(always)]
+    fn dot_signed(self, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
+        // As unsigned codes, 128 larger.
+        self.dot::<63>(codes.map(|c| self.xor(c, self.splat(0x80))), x)
+    }
+    #[inline(always)]
+    fn dot_scaled(self, codes: [__m512i; 2], x: [&[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
+        let (x0, x1) = (load64(x[0]), load64(x[1]));
+        // Four products of codes of at most 63 fit 16 bits, so the 16-bit product with (scale, 0) is exact.
+        op!({
+            let zero = _mm512_setzero_si512();
+            let a = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
+            let b = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[1], x1), scales[1]);
+            _mm512_add_epi32(a, b)
+        })
+    }
+    #[inline(always)]
+    fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [__m512i; 2] {
+        let scales = mem!(_mm512_broadcast_i32x4(_mm_loadu_si128(scales.as_ptr().cast())));
+        [0, 1].map(|register| {
+            let order = load64(&QUARTER_ORDER[half][register]);
+            op!(_mm512_srai_epi16::<8>(_mm512_shuffle_epi8(scales, order)))
+        })
+    }
+    #[inline(always)]
+    fn join(self, halves: [__m512i; 2]) -> __m256i {
+        let order = mem!(_mm512_loadu_si512(JOIN_ORDER.as_ptr().cast()));
+        op!({
+            let a = _mm512_add_epi32(halves[0], _mm512_srli_epi64::<32>(halves[0]));
+            let b = _mm512_add_epi32(halves[1], _mm512_srli_epi64::<32>(halves[1]));
+            let parts = _mm512_permutex2var_epi32(a, order, b);
+            _mm256_add_epi32(_mm512_castsi512_si256(parts), _mm512_extracti64x4_epi64::<1>(parts))
+        })
+    }
+
+    eight_lanes!();
+
+    #[inline(always)]
+    fn transpose(self, r: [__m512i; 16], to: &mut [[u8; 64]; 16]) {
+        // Within 128-bit lanes four rows at a time: quads[i][j] has, in lane l, element 4l + j of rows 4i..4i+4.
+        let quads: [[__m512i; 4]; 4] = std::array::from_fn(|i| {
+            let [a, b, c, d] = [r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]];
+            op!({
+                let (ab0, ab1) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+                let (cd0, cd1) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+                [
+                    _mm512_unpacklo_epi64(ab0, cd0),
+                    _mm512_unpackhi_epi64(ab0, cd0),
+                    _mm512_unpacklo_epi64(ab1, cd1),
+                    _mm512_unpackhi_epi64(ab1, cd1),
+                ]
+            })
+        });
+        for j in 0..4 {
+            let [a, b, c, d] = [quads[0][j], quads[1][j], quads[2][j], quads[3][j]];
+            let columns = op!({
+                let (ab0, ab1) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xEE>(a, b));
+                let (cd0, cd1) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xEE>(c, d));
+                [
+                    _mm512_shuffle_i32x4::<0x88>(ab0, cd0),
+                    _mm512_shuffle_i32x4::<0xDD>(ab0, cd0),
+                    _mm512_shuffle_i32x4::<0x88>(ab1, cd1),
+                    _mm512_shuffle_i32x4::<0xDD>(ab1, cd1),
+                ]
+            });
+            for (l, column) in columns.into_iter().enumerate() {
+                self.store(column, &mut to[4 * l + j]);
+            }
+        }
+    }
+    #[inline(always)]
+    fn quad(self, x: &[u8; 4]) -> __m512i {
+        op!(_mm512_set1_epi32(i32::from_le_bytes(*x)))
+    }
+    #[inline(always)]
+    fn zero_sum(self) -> __m512i {
+        op!(_mm512_setzero_si512())
+    }
+    #[inline(always)]
+    fn add_products(self, sum: __m512i, codes: __m512i, x: __m512i) -> __m512i {
+        op!(_mm512_dpbusd_epi32(sum, codes, x))
+    }
+    #[inline(always)]
+    fn widen(self, sum: __m512i) -> __m512i {
+        sum
+    }
+    #[inline(always)]
+    fn widen_scaled(self, sum: __m512i, scales: &[i32; 16]) -> __m512i {
+        self.mul_i32x16(sum, self.load_i32x16(scales))
+    }
+    #[inline(always)]
+    fn row_scale(self, scale: i8) -> i32 {
+        i32::from(scale)
+    }
+    #[inline(always)]
+    fn zero_i32x16(self) -> __m512i {
+        op!(_mm512_setzero_si512())
+    }
+    #[inline(always)]
+    fn load_i32x16(self, from: &[i32; 16]) -> __m512i {
+        mem!(_mm512_loadu_si512(from.as_ptr().cast()))
+    }
+    #[inline(always)]
+    fn add_i32x16(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_i32x16(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn mul_i32x16(self, a: __m512i, b: __m512i) -> __m512i {
+        op!(_mm512_mullo_epi32(a, b))
+    }
+    #[inline(always)]
+    fn splat_i32x16(self, x: i32) -> __m512i {
+        op!(_mm512_set1_epi32(x))
+    }
+    #[inline(always)]
+    fn to_f32x16(self, a: __m512i) -> __m512 {
+        op!(_mm512_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    fn splat_f32x16(self, x: f32) -> __m512 {
+        op!(_mm512_set1_ps(x))
+    }
+    #[inline(always)]
+    fn load_f32x16(self, from: &[f32; 16]) -> __m512 {
+        mem!(_mm512_loadu_ps(from.as_ptr()))
+    }
+    #[inline(always)]
+    fn store_f32x16(self, a: __m512, to: &mut [f32; 16]) {
+        mem!(_mm512_storeu_ps(to.as_mut_ptr(), a))
+    }
+    #[inline(always)]
+    fn add_f32x16(self, a: __m512, b: __m512) -> __m512 {
+        op!(_mm512_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul_f32x16(self, a: __m512, b: __m512) -> __m512 {
+        op!(_mm512_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn fma_f32x16(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        op!(_mm512_fmadd_ps(a, b, c))
+    }
+}

@@ -1,0 +1,160 @@
+//! The levels of x86-64. Each method is one or a few instructions.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+mod avx2;
+mod avx512;
+
+pub use avx2::Avx2;
+pub use avx512::Avx512;
+
+/// Calls instructions that touch no memory.
+macro_rules! op {
+    ($e:expr) => {{
+        // SAFETY: the token proves that the processor has the instructions; they touch registers alone.
+        unsafe { $e }
+    }};
+}
+
+/// Calls unaligned loads from, or stores to, whole arrays that are borrowed.
+macro_rules! mem {
+    ($e:expr) => {{
+        // SAFETY: the token proves that the processor has the instructions; they touch exactly the bytes of the
+        // borrowed arrays that they are given, and need no alignment.
+        unsafe { $e }
+    }};
+}
+
+/// The block of each lane: the inverse of [`crate::LANE_OF_BLOCK`].
+const BLOCK_OF_LANE: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
+
+const fn group_order() -> [u8; 16] {
+    let mut order = [0; 16];
+    let mut lane = 0;
+    while lane < 8 {
+        order[2 * lane] = 2 * BLOCK_OF_LANE[lane] as u8;
+        order[2 * lane + 1] = 2 * BLOCK_OF_LANE[lane] as u8 + 1;
+        lane += 1;
+    }
+    order
+}
+
+/// Where [`crate::Simd::scale_sums`] finds the scales of the lanes' groups.
+static GROUP_ORDER: [u8; 16] = group_order();
+
+/// The methods on eight lanes: the same instructions at both levels.
+macro_rules! eight_lanes {
+    () => {
+        #[inline(always)]
+        fn scale_sums(self, scales: &[u8; 16], sums: &[i16; 16]) -> __m256i {
+            let order = mem!(_mm_loadu_si128(GROUP_ORDER.as_ptr().cast()));
+            let scales = mem!(_mm_loadu_si128(scales.as_ptr().cast()));
+            let sums = mem!(_mm256_loadu_si256(sums.as_ptr().cast()));
+            op!(_mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_shuffle_epi8(scales, order)), sums))
+        }
+        #[inline(always)]
+        fn i32x8(self, from: &[i32; 8]) -> __m256i {
+            mem!(_mm256_loadu_si256(from.as_ptr().cast()))
+        }
+        #[inline(always)]
+        fn sub_scaled<const FACTOR: i32>(self, a: __m256i, b: __m256i) -> __m256i {
+            // A product by a constant power of two becomes a shift.
+            op!(_mm256_sub_epi32(a, _mm256_mullo_epi32(b, _mm256_set1_epi32(FACTOR))))
+        }
+        #[inline(always)]
+        fn to_f32x8(self, a: __m256i) -> __m256 {
+            op!(_mm256_cvtepi32_ps(a))
+        }
+        #[inline(always)]
+        fn splat_f32x8(self, x: f32) -> __m256 {
+            op!(_mm256_set1_ps(x))
+        }
+        #[inline(always)]
+        fn load_f32x8(self, from: &[f32; 8]) -> __m256 {
+            mem!(_mm256_loadu_ps(from.as_ptr()))
+        }
+        #[inline(always)]
+        fn store_f32x8(self, a: __m256, to: &mut [f32; 8]) {
+            mem!(_mm256_storeu_ps(to.as_mut_ptr(), a))
+        }
+        #[inline(always)]
+        fn load_f16x8(self, from: &[u8; 16]) -> __m256 {
+            mem!(_mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())))
+        }
+        #[inline(always)]
+        fn load_bf16x8(self, from: &[u8; 16]) -> __m256 {
+            let from = mem!(_mm_loadu_si128(from.as_ptr().cast()));
+            op!(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(from))))
+        }
+        #[inline(always)]
+        fn block_f16(self, f: [u16; 8]) -> __m256 {
+            const B: [usize; 8] = BLOCK_OF_LANE;
+            op!({
+                let v = _mm_cvtsi32_si128(i32::from(f[B[0]]));
+                let v = _mm_insert_epi16::<1>(v, i32::from(f[B[1]]));
+                let v = _mm_insert_epi16::<2>(v, i32::from(f[B[2]]));
+                let v = _mm_insert_epi16::<3>(v, i32::from(f[B[3]]));
+                let v = _mm_insert_epi16::<4>(v, i32::from(f[B[4]]));
+                let v = _mm_insert_epi16::<5>(v, i32::from(f[B[5]]));
+                let v = _mm_insert_epi16::<6>(v, i32::from(f[B[6]]));
+                let v = _mm_insert_epi16::<7>(v, i32::from(f[B[7]]));
+                _mm256_cvtph_ps(v)
+            })
+        }
+        #[inline(always)]
+        fn block_f16_half(self, f: [u16; 4]) -> __m256 {
+            // Blocks 0 to 3 have lanes 0, 4, 1 and 5.
+            op!({
+                let v = _mm_cvtsi32_si128(i32::from(f[0]));
+                let v = _mm_insert_epi16::<4>(v, i32::from(f[1]));
+                let v = _mm_insert_epi16::<1>(v, i32::from(f[2]));
+                let v = _mm_insert_epi16::<5>(v, i32::from(f[3]));
+                _mm256_cvtph_ps(v)
+            })
+        }
+        #[inline(always)]
+        fn block_u8(self, from: u64) -> __m256 {
+            op!({
+                let order = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, -1, -1, -1, -1, -1, -1, -1, -1);
+                let bytes = _mm_shuffle_epi8(_mm_cvtsi64_si128(from as i64), order);
+                _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
+            })
+        }
+        #[inline(always)]
+        fn add_f32x8(self, a: __m256, b: __m256) -> __m256 {
+            op!(_mm256_add_ps(a, b))
+        }
+        #[inline(always)]
+        fn mul_f32x8(self, a: __m256, b: __m256) -> __m256 {
+            op!(_mm256_mul_ps(a, b))
+        }
+        #[inline(always)]
+        fn fma_f32x8(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+            op!(_mm256_fmadd_ps(a, b, c))
+        }
+        #[inline(always)]
+        fn sum4(self, a: [__m256; 4]) -> [f32; 4] {
+            let mut out = [0.0; 4];
+            let sums = op!({
+                let pairs = _mm256_hadd_ps(_mm256_hadd_ps(a[0], a[1]), _mm256_hadd_ps(a[2], a[3]));
+                _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs))
+            });
+            mem!(_mm_storeu_ps(out.as_mut_ptr(), sums));
+            out
+        }
+    };
+}
+pub(crate) use {eight_lanes, mem, op};
+
+/// See [`crate::prefetch`].
+#[inline(always)]
+pub(crate) fn prefetch<const FAR: bool>(address: *const u8) {
+    if FAR {
+        // SAFETY: a prefetch is a hint: it reads nothing and faults on no address. All x86-64 processors have it.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
+    } else {
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+}
