@@ -1,0 +1,5 @@
+//! Integration tests of the wire layer, through its public interface.
+#![allow(clippy::disallowed_methods, reason = "tests make and compare small bytes")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+
+mod wheel;
