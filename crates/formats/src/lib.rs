@@ -1,1 +1,78 @@
 //! Quantization formats: declaration, codec, in-file decoder and register-level unpacking, one file each.
+//!
+//! A format is a struct type ([`Format::declaration`]) that describes the bits of a record, a native codec
+//! ([`Format`] is a [`Codec`](heirloom_types::Codec)), and the same computation as a function in the declaration, for
+//! those that do not know the format. The two agree to the bit.
+//!
+//! # Identities
+//! The type ids 1,000,000 to 1,999,999 are this crate's. A block format of GGUF has
+//! `1,000,000 + 100 * (GGUF's type number) + revision`, others count from 1,100,000; the revision begins with 1 and goes
+//! up when the declaration changes in any way that values depend on.
+//!
+//! # Adding a format
+//! A file with a type that implements [`Block`] and its row `FORMAT`, and one name in the table below. The table enrols
+//! it in the conformance tests.
+#![forbid(unsafe_code)]
+
+mod block;
+mod body;
+mod declare;
+mod fit;
+mod format;
+mod half_floats;
+mod k_scales;
+mod unpack;
+
+use heirloom_types::StructLayout;
+
+pub use block::Block;
+pub use body::{Body, Val};
+pub use format::Format;
+pub use unpack::Unpack;
+
+macro_rules! formats {
+    ($($module:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// All formats of fixed-size records.
+        pub static FORMATS: &[&Format] = &[$(&$module::FORMAT,)*];
+    };
+}
+
+formats! {
+    bf16,
+    f16,
+    iq4_nl,
+    iq4_xs,
+    mxfp4,
+    q2_k,
+    q3_k,
+    q4_0,
+    q4_1,
+    q4_k,
+    q5_0,
+    q5_1,
+    q5_k,
+    q6_k,
+    q8_0,
+    tq1_0,
+    tq2_0,
+}
+
+/// The format whose identity and declaration `layout` has.
+///
+/// A layout that uses the identity for something else, or leaves out the decoder, is none of ours.
+pub fn recognize(layout: &StructLayout) -> Option<&'static Format> {
+    let format = FORMATS.iter().find(|format| Some(format.type_id) == layout.type_id)?;
+    (**format.declaration() == *layout.declaration).then_some(format)
+}
+
+/// The format with the number `gguf_type` in GGUF files.
+pub fn by_gguf_type(gguf_type: u32) -> Option<&'static Format> {
+    FORMATS.iter().copied().find(|format| format.gguf_type == Some(gguf_type))
+}
+
+/// The format named `name`, in upper or lower case.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().copied().find(|format| format.name.eq_ignore_ascii_case(name))
+}
