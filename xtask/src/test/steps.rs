@@ -95,17 +95,18 @@ fn deny() -> Result<Vec<Command>, Faults> {
     Ok(commands)
 }
 
-/// The program fetches through pip; the environment's pip comes first.
 fn models() -> Result<Vec<Command>, Faults> {
-    let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(venv_folder().join("bin")).chain(std::env::split_paths(&inherited));
-    let path = std::env::join_paths(folders).map_err(|error| Faults::one(format!("PATH: {error}")))?;
-    let fetch = |name: &&str| {
-        let mut fetch = command(heirloom(), &["fetch", name]);
-        fetch.env("PATH", &path);
-        fetch
-    };
-    Ok(MODELS.iter().map(fetch).collect())
+    Ok(MODELS.iter().map(|name| with_python(command(heirloom(), &["fetch", name]))).collect())
+}
+
+/// Lets the program fetch through the pip of the tests' environment.
+fn with_python(mut command: Command) -> Command {
+    command.env("HEIRLOOM_PYTHON", venv_python());
+    command
+}
+
+fn venv_python() -> PathBuf {
+    venv_folder().join("bin").join("python")
 }
 
 /// The folder of the Python environment: `$HEIRLOOM_VENV`, which is then used as it is, else `.venv`.
@@ -134,12 +135,12 @@ fn venv() -> Result<Vec<Command>, Faults> {
     ];
     let mut note = command("cp", &[PYTHON_REQUIREMENTS]);
     note.arg(stamp);
-    Ok(vec![make, command(folder.join("bin").join("python"), &pip), note])
+    Ok(vec![make, command(venv_python(), &pip), note])
 }
 
 fn python_tests() -> Result<Vec<Command>, Faults> {
     let pytest = ["-m", "pytest", "-q", "-rfE", "--tb=short", "-p", "no:cacheprovider", "tests/python"];
-    let mut tests = command(venv_folder().join("bin").join("python"), &pytest);
+    let mut tests = with_python(command(venv_python(), &pytest));
     tests.env("HEIRLOOM_BIN", heirloom()).env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(vec![tests])
 }
