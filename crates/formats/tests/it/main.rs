@@ -1,0 +1,6 @@
+//! What every format must do, and what each must give.
+#![allow(clippy::disallowed_methods)]
+
+mod conformance;
+mod gguf_values;
+mod random;
