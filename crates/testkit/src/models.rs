@@ -14,8 +14,9 @@ pub fn cache_folder() -> Option<PathBuf> {
 /// The GGUF of a model by the name that `heirloom fetch` takes, where it is in the cache.
 #[must_use]
 pub fn cached_gguf(name: &str) -> Option<PathBuf> {
-    let path = cache_folder()?.join("models").join(format!("{name}.gguf"));
-    path.is_file().then_some(path)
+    let folder = cache_folder()?.join("models").join(name);
+    let mut files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    files.find(|path| path.extension().is_some_and(|extension| extension == "gguf"))
 }
 
 /// [`cached_gguf`], for a test that is to fail without the model.
