@@ -1,27 +1,49 @@
 //! Struct types, catalogue, byte layouts, encoded values and codecs.
+//!
+//! All data are little-endian, in files and in memory.
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_endian = "little"))]
+compile_error!("payloads are used in place, and they are little-endian");
+
 mod affine;
+pub mod bits;
 mod builder;
+mod catalogue;
 mod codec;
 mod difference;
 mod encoded;
 mod error;
+pub mod floats;
 mod layout;
+mod path;
+mod read_types;
+mod record_error;
+mod records;
 mod rules;
 mod size;
+mod slot;
 mod struct_type;
+mod tensor_proto;
 mod value;
 mod value_type;
+mod write_types;
 
 pub use affine::Affine;
 pub use builder::StructBuilder;
+pub use catalogue::Catalogue;
 pub use codec::{Codec, CodecError};
 pub use difference::Difference;
 pub use encoded::{EncodedValue, Layout};
 pub use error::{Fault, Faults, TensorError, TypeError};
 pub use layout::StructLayout;
+pub use record_error::RecordError;
+pub use records::{FieldView, Record, Records};
+pub use slot::{Leaf, Located, Slot, SlotDim, Step, parse_path};
 pub use struct_type::{Component, Constant, Content, Field, Kind, MAX_DEPTH, StructType};
+pub use tensor_proto::{
+    constant_from_proto, strings_to_proto, tensor_from_proto, tensor_to_proto, value_from_proto,
+};
 pub use value::{MapKey, StringTensor, StructValue, TensorType, Value};
 pub use value_type::{Dim, TensorSpec, ValueType};
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use heirloom_mem::{DType, Tensor};
+use heirloom_proto::StructTypeProto;
 
 use crate::size::{self, Facts, Size};
 use crate::{FunctionProto, StringTensor, StructBuilder, TypeError, ValueType};
@@ -24,6 +25,8 @@ pub struct StructType {
     pub(crate) decoder: Option<Arc<FunctionProto>>,
     pub(crate) encoder: Option<Arc<FunctionProto>>,
     pub(crate) facts: Facts,
+    /// The message that the type was read from, with its doc strings, annotations and unknown fields.
+    pub(crate) source: Option<Arc<StructTypeProto>>,
 }
 
 /// What a struct type consists of.
@@ -211,7 +214,7 @@ impl StructType {
         encoder: Option<Arc<FunctionProto>>,
     ) -> Result<StructType, TypeError> {
         let facts = size::facts_of(&kind)?;
-        Ok(StructType { name, type_id, kind, decoder, encoder, facts })
+        Ok(StructType { name, type_id, kind, decoder, encoder, facts, source: None })
     }
 }
 
