@@ -72,7 +72,7 @@ pub trait Codec: Send + Sync + std::fmt::Debug {
     /// When the bytes are no whole number of records, or that many records have another number of elements.
     fn check(&self, bytes: usize, values: usize) -> Result<usize, CodecError> {
         let record_bytes = self.record_bytes();
-        if bytes % record_bytes != 0 {
+        if !bytes.is_multiple_of(record_bytes) {
             return Err(CodecError::PartialRecord { bytes, record_bytes });
         }
         let count = bytes / record_bytes;

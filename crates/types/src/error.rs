@@ -182,7 +182,7 @@ pub enum TypeError {
         /// The field.
         name: String,
         /// What is wrong with the constant.
-        error: TensorError,
+        error: Box<TensorError>,
     },
     /// More faults than are worth listing.
     #[error("there are more than {limit} faults; the rest is not listed")]

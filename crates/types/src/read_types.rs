@@ -294,8 +294,10 @@ impl TypeReader<'_> {
             }
             Some(ContentProto::Constant(tensor)) => {
                 let constant = constant_from_proto(tensor, self.files);
-                let constant =
-                    constant.map_err(|error| TypeError::Constant { name: proto.name().into(), error });
+                let constant = constant.map_err(|error| TypeError::Constant {
+                    name: proto.name().into(),
+                    error: Box::new(error),
+                });
                 self.faults.note(&path.field("constant"), constant).map(Content::Constant)
             }
             _ => {

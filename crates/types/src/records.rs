@@ -22,7 +22,7 @@ impl<'a> Records<'a> {
     /// # Errors
     /// When the payload ends within a record.
     pub fn new(layout: &'a StructLayout, payload: &'a [u8]) -> Result<Records<'a>, RecordError> {
-        if payload.len() % layout.record_bytes != 0 {
+        if !payload.len().is_multiple_of(layout.record_bytes) {
             return Err(RecordError::Partial { payload: payload.len(), record: layout.record_bytes });
         }
         Ok(Records { declaration: &layout.declaration, payload, record_bytes: layout.record_bytes })

@@ -74,7 +74,10 @@ pub(crate) fn check(kind: &Kind) -> Result<(), Fault> {
                     Content::Constant(Constant::Tensor(tensor)) => {
                         let dense = tensor.dense_bytes().is_some();
                         let result = if dense { unused_bits(tensor) } else { Err(TensorError::Gaps) };
-                        let constant = |error| TypeError::Constant { name: (*field.name).into(), error };
+                        let constant = |error| TypeError::Constant {
+                            name: (*field.name).into(),
+                            error: Box::new(error),
+                        };
                         result.map_err(constant).map_err(at(&field.name))?;
                     }
                 }

@@ -55,8 +55,8 @@ pub fn constant_from_proto(
         return data.strings(shape, elements, list).map(|s| Constant::Strings(Arc::new(s)));
     }
     let bytes = match list {
-        Some(list) => data.from_list(list, elements)?,
-        None => data.from_bytes(elements, files)?,
+        Some(list) => data.list_bytes(list, elements)?,
+        None => data.payload_bytes(elements, files)?,
     };
     let actual = bytes.len();
     let tensor =
@@ -220,7 +220,7 @@ impl Data<'_> {
         Ok(StringTensor { shape, elements: strings.iter_bytes().map(Box::from).collect() })
     }
 
-    fn from_bytes(&self, elements: usize, files: Option<&ExternalResolver>) -> Result<Bytes, TensorError> {
+    fn payload_bytes(&self, elements: usize, files: Option<&ExternalResolver>) -> Result<Bytes, TensorError> {
         use heirloom_proto::Payload;
         let bytes = match self.proto.payload().map_err(|error| self.external("", &error))? {
             Payload::Raw(bytes) => bytes.clone(),
@@ -239,7 +239,7 @@ impl Data<'_> {
         Ok(bytes)
     }
 
-    fn from_list(&self, list: List, elements: usize) -> Result<Bytes, TensorError> {
+    fn list_bytes(&self, list: List, elements: usize) -> Result<Bytes, TensorError> {
         let p = self.proto;
         // COMPLEX types take two entries for each element.
         let doubled = if matches!(self.dtype, DType::Complex64 | DType::Complex128) { 2 } else { 1 };
@@ -279,7 +279,7 @@ impl Data<'_> {
                     p.uint64_data().iter().enumerate().map(narrow).collect::<Result<_, _>>()?;
                 Ok(Bytes::from_vec(elements))
             }
-            List::Int32 => self.from_int32(elements),
+            List::Int32 => self.int32_bytes(elements),
             List::String => Err(TensorError::Strings),
         }
     }
@@ -290,7 +290,7 @@ impl Data<'_> {
 
     /// `int32_data`: integers by value, floats by their bits, and types below 8 bits as the bytes that `raw_data`
     /// would hold, except 6-bit floats, which take an entry each.
-    fn from_int32(&self, elements: usize) -> Result<Bytes, TensorError> {
+    fn int32_bytes(&self, elements: usize) -> Result<Bytes, TensorError> {
         let (list, data) = (List::Int32, self.proto.int32_data());
         let width = self.dtype.bit_width().unwrap_or(32);
         let entries =
