@@ -1,6 +1,26 @@
-//! Graph IR, builder, verification, persistent bindings and symbolic shapes.
+//! Models: the graph IR, opening and saving, building, editing, verification, reports and persistent bindings.
 #![forbid(unsafe_code)]
 
+mod agree;
+mod bindings;
+mod calls;
+mod error;
+mod function;
+mod graph;
+mod import;
+mod model;
+mod names;
 mod node;
+mod order;
+mod path;
+mod payload;
+mod problem;
+mod verify;
 
+pub use error::{Error, Fault, Faults, Unavailable};
+pub use function::{Function, Opsets};
+pub use graph::{Binding, Capture, Graph, Initializer, SparseTensor};
+pub use model::{Model, OpenOptions};
 pub use node::{AttrError, AttrValue, Attributes, Node, NodeId, ValueId};
+pub use problem::Problem;
+pub use verify::{verify, verify_file};
