@@ -22,16 +22,20 @@ fn check(message: &dyn Message) -> Result<(), Error> {
     if let Some(value) = any.downcast_ref::<crate::EncodedValueProto>() {
         named(value.payload(), value.name())?;
     }
-    for field in message.info().fields.iter().filter(|field| field.may_hold_payload()) {
-        match message.get(field.number) {
-            Some(FieldValue::Message(inner)) => check(inner)?,
-            Some(FieldValue::Messages(list)) => {
-                (0..list.len()).filter_map(|index| list.get(index)).try_for_each(check)?;
+    let mut outcome = Ok(());
+    message.visit(&mut |field, value| {
+        if outcome.is_err() || !field.may_hold_payload() {
+            return;
+        }
+        match value {
+            FieldValue::Message(inner) => outcome = check(inner),
+            FieldValue::Messages(list) => {
+                outcome = (0..list.len()).filter_map(|index| list.get(index)).try_for_each(check);
             }
             _ => {}
         }
-    }
-    Ok(())
+    });
+    outcome
 }
 
 fn named<T>(outcome: Result<T, ExternalError>, name: &str) -> Result<(), Error> {

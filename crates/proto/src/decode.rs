@@ -1,9 +1,10 @@
 //! Bytes become messages: one merge loop for all of them.
 
 use heirloom_mem::Bytes;
+use smallvec::SmallVec;
 
 use crate::error::{DecodeError, Problem};
-use crate::message::{FieldKind, Message, Slot};
+use crate::message::{FieldInfo, FieldKind, Message, Slot, fields};
 use crate::text::Text;
 use crate::wire::{FIXED32, LENGTH, Reader, VARINT, low32, wide};
 
@@ -66,23 +67,19 @@ pub(crate) fn decode(message: &mut dyn Message, bytes: Bytes, limits: &Limits) -
 
 /// Reads `span` into a message that is empty or was read already; then the new fields win, as protobuf merges.
 fn merge(message: &mut dyn Message, span: Bytes, budget: &mut Budget<'_>) -> Result<(), DecodeError> {
-    if message.core().span.is_some() {
+    let (core, cost) = message.core_mut();
+    if core.span.is_some() {
         // A singular message that occurs twice. Its strings move to the table: work that must be paid for.
-        let held: u64 = message.core().spans().map(|span| wide(span.len())).sum();
+        let held: u64 = core.spans().map(|span| wide(span.len())).sum();
         budget.charge(held).map_err(|problem| DecodeError::new(problem, 0))?;
         anchor_texts(message);
-        message.core_mut().retire_span();
+        message.core_mut().0.retire_span();
     }
-    budget
-        .charge(message.cost())
-        .and_then(|()| match budget.depth_left.checked_sub(1) {
-            Some(left) => {
-                budget.depth_left = left;
-                Ok(())
-            }
-            None => Err(Problem::TooDeep { limit: budget.limits.depth }),
-        })
-        .map_err(|problem| DecodeError::new(problem, 0))?;
+    budget.charge(cost).map_err(|problem| DecodeError::new(problem, 0))?;
+    match budget.depth_left.checked_sub(1) {
+        Some(left) => budget.depth_left = left,
+        None => return Err(DecodeError::new(Problem::TooDeep { limit: budget.limits.depth }, 0)),
+    }
     let mut reader = Reader::new(&span);
     while !reader.is_at_end() {
         let start = reader.at;
@@ -97,7 +94,7 @@ fn merge(message: &mut dyn Message, span: Bytes, budget: &mut Budget<'_>) -> Res
         }
     }
     budget.depth_left += 1;
-    message.core_mut().span = Some(span);
+    message.core_mut().0.span = Some(span);
     Ok(())
 }
 
@@ -135,7 +132,10 @@ fn field(
     let tag = reader.tag()?;
     let number = tag >> 3;
     match message.slot(tag) {
-        Slot::Unknown => reader.skip(tag)?,
+        Slot::Unknown => {
+            reader.skip(tag)?;
+            message.core_mut().0.note_unknown();
+        }
         Slot::Text(core, text) => {
             let range = reader.delimited()?;
             *text = core.found(span, range);
@@ -204,20 +204,16 @@ fn field(
         }
         Slot::Messages(list) => {
             let range = reader.delimited()?;
-            if list.len() == list.capacity() {
+            if list.is_full() {
                 // Counted, not claimed: exactly as many as there are.
                 let more = reader.run_length(tag) + 1;
                 budget.allows(wide(more).saturating_mul(wide(list.element_size())))?;
                 list.reserve(more);
             }
             let start = range.start;
-            let index = list.len();
-            merge(list.add(), span.slice(range), budget).map_err(|error| Fault::Within {
-                error,
-                number,
-                index: Some(index),
-                start,
-            })?;
+            if let Err(error) = merge(list.add(), span.slice(range), budget) {
+                return Err(Fault::Within { error, number, index: Some(list.len() - 1), start });
+            }
         }
     }
     Ok(())
@@ -225,14 +221,14 @@ fn field(
 
 /// Makes the strings of this message independent of its span.
 pub(crate) fn anchor_texts(message: &mut dyn Message) {
-    for field in message.info().fields {
-        let is_text = matches!(field.kind, FieldKind::String | FieldKind::Bytes);
-        if is_text && message.get(field.number).is_some() {
-            match message.slot(field.number << 3 | LENGTH) {
-                Slot::Text(core, text) => core.anchor(text),
-                Slot::Texts(core, list) => list.iter_mut().for_each(|text| core.anchor(text)),
-                _ => {}
-            }
+    let is_text = |field: &FieldInfo| matches!(field.kind, FieldKind::String | FieldKind::Bytes);
+    let present: SmallVec<[u32; 8]> =
+        fields(message).iter().filter(|(field, _)| is_text(field)).map(|(field, _)| field.number).collect();
+    for number in present {
+        match message.slot(number << 3 | LENGTH) {
+            Slot::Text(core, text) => core.anchor(text),
+            Slot::Texts(core, list) => list.iter_mut().for_each(|text| core.anchor(text)),
+            _ => {}
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn to_bytes(message: &dyn Message, canonical: bool) -> Bytes {
 
 pub(crate) fn unknown_fields(message: &dyn Message) -> Vec<UnknownField> {
     let mut fields = Vec::new();
-    for span in message.core().spans() {
+    for span in message.core().spans_with_unknown() {
         each_unknown(message, span, |tag, range| {
             fields.push(UnknownField { number: tag >> 3, wire_type: tag & 7, bytes: span.slice(range) });
         });
@@ -75,7 +75,7 @@ fn each_unknown_stretch(
     message: &dyn Message,
     write: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    for span in message.core().spans() {
+    for span in message.core().spans_with_unknown() {
         let mut stretch = 0..0;
         let mut outcome = Ok(());
         each_unknown(message, span, |_, range| {
@@ -110,8 +110,7 @@ fn measure(message: &dyn Message, sizes: &mut Vec<u64>, canonical: bool) -> u64 
         return wide(span.len());
     }
     let mut total = 0;
-    for field in message.info().fields {
-        let Some(value) = message.get(field.number) else { continue };
+    message.visit(&mut |field, value| {
         let tag = tag_len(field);
         total += match value {
             FieldValue::Text(bytes) => tag + delimited_len(wide(bytes.len())),
@@ -134,7 +133,7 @@ fn measure(message: &dyn Message, sizes: &mut Vec<u64>, canonical: bool) -> u64 
                 inner.map(|inner| tag + delimited_len(measure_inner(inner, sizes, canonical))).sum()
             }
         };
-    }
+    });
     let unknown = each_unknown_stretch(message, &mut |bytes| {
         total += wide(bytes.len());
         Ok(())
@@ -202,59 +201,67 @@ impl Writer<'_> {
         {
             return self.put(span);
         }
-        for field in message.info().fields {
-            let Some(value) = message.get(field.number) else { continue };
-            match value {
-                FieldValue::Text(bytes) => self.delimited(field, bytes)?,
-                FieldValue::Texts(list) => {
-                    for bytes in list.iter_bytes() {
-                        self.delimited(field, bytes)?;
-                    }
+        let mut outcome = Ok(());
+        message.visit(&mut |field, value| {
+            if outcome.is_ok() {
+                outcome = self.field(field, value);
+            }
+        });
+        outcome?;
+        each_unknown_stretch(message, &mut |bytes| self.put(bytes))
+    }
+
+    fn field(&mut self, field: &FieldInfo, value: FieldValue<'_>) -> io::Result<()> {
+        match value {
+            FieldValue::Text(bytes) => self.delimited(field, bytes)?,
+            FieldValue::Texts(list) => {
+                for bytes in list.iter_bytes() {
+                    self.delimited(field, bytes)?;
                 }
-                FieldValue::Payload(bytes) => self.delimited(field, bytes)?,
-                FieldValue::Varint(value) => {
+            }
+            FieldValue::Payload(bytes) => self.delimited(field, bytes)?,
+            FieldValue::Varint(value) => {
+                self.tag(field, VARINT);
+                put_varint(&mut self.gathered, value);
+            }
+            FieldValue::Float(value) => {
+                self.tag(field, FIXED32);
+                self.put(&value.to_le_bytes())?;
+            }
+            FieldValue::Ints(list) => {
+                for value in list {
                     self.tag(field, VARINT);
-                    put_varint(&mut self.gathered, value);
+                    put_varint(&mut self.gathered, value.cast_unsigned());
+                    self.flush_if_full()?;
                 }
-                FieldValue::Float(value) => {
+            }
+            FieldValue::Floats(list) => {
+                for value in list {
                     self.tag(field, FIXED32);
                     self.put(&value.to_le_bytes())?;
                 }
-                FieldValue::Ints(list) => {
-                    for value in list {
-                        self.tag(field, VARINT);
-                        put_varint(&mut self.gathered, value.cast_unsigned());
-                        self.flush_if_full()?;
-                    }
+            }
+            FieldValue::Packed(list) => match list.in_place() {
+                Some(bytes) => self.delimited(field, bytes)?,
+                None => {
+                    self.tag(field, LENGTH);
+                    put_varint(&mut self.gathered, list.length());
+                    let mut outcome = Ok(());
+                    list.write(&mut |bytes| {
+                        if outcome.is_ok() {
+                            outcome = self.put(bytes);
+                        }
+                    });
+                    outcome?;
                 }
-                FieldValue::Floats(list) => {
-                    for value in list {
-                        self.tag(field, FIXED32);
-                        self.put(&value.to_le_bytes())?;
-                    }
-                }
-                FieldValue::Packed(list) => match list.in_place() {
-                    Some(bytes) => self.delimited(field, bytes)?,
-                    None => {
-                        self.tag(field, LENGTH);
-                        put_varint(&mut self.gathered, list.length());
-                        let mut outcome = Ok(());
-                        list.write(&mut |bytes| {
-                            if outcome.is_ok() {
-                                outcome = self.put(bytes);
-                            }
-                        });
-                        outcome?;
-                    }
-                },
-                FieldValue::Message(inner) => self.inner(field, inner)?,
-                FieldValue::Messages(list) => {
-                    for inner in (0..list.len()).filter_map(|index| list.get(index)) {
-                        self.inner(field, inner)?;
-                    }
+            },
+            FieldValue::Message(inner) => self.inner(field, inner)?,
+            FieldValue::Messages(list) => {
+                for inner in (0..list.len()).filter_map(|index| list.get(index)) {
+                    self.inner(field, inner)?;
                 }
             }
         }
-        each_unknown_stretch(message, &mut |bytes| self.put(bytes))
+        Ok(())
     }
 }

@@ -3,17 +3,18 @@
 use std::fmt;
 
 use crate::encode::unknown_fields;
-use crate::message::{FieldKind, FieldValue, Message};
+use crate::message::{FieldInfo, FieldKind, FieldValue, Message, fields};
 
 /// Whether two messages of the same type have equal fields.
 pub(crate) fn equal(a: &dyn Message, b: &dyn Message) -> bool {
-    let fields = a.info().fields;
-    fields.iter().all(|field| match (a.get(field.number), b.get(field.number)) {
-        (None, None) => true,
-        (Some(a), Some(b)) => equal_values(a, b),
-        _ => false,
-    }) && unknown_fields(a) == unknown_fields(b)
+    let (fields_a, fields_b) = (fields(a), fields(b));
+    let equal_fields = |(a, b): (Pair<'_>, Pair<'_>)| a.0.number == b.0.number && equal_values(a.1, b.1);
+    fields_a.len() == fields_b.len()
+        && fields_a.into_iter().zip(fields_b).all(equal_fields)
+        && unknown_fields(a) == unknown_fields(b)
 }
+
+type Pair<'a> = (&'static FieldInfo, FieldValue<'a>);
 
 fn equal_values(a: FieldValue<'_>, b: FieldValue<'_>) -> bool {
     match (a, b) {
@@ -52,8 +53,7 @@ const SHOWN: usize = 16;
 pub(crate) fn debug(message: &dyn Message, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let info = message.info();
     let mut shown = f.debug_struct(info.name);
-    for field in info.fields {
-        let Some(value) = message.get(field.number) else { continue };
+    for (field, value) in fields(message) {
         match value {
             FieldValue::Text(bytes) => shown.field(field.name, &String::from_utf8_lossy(bytes)),
             FieldValue::Texts(list) => shown.field(field.name, &list),
@@ -98,23 +98,23 @@ pub(crate) fn find_invalid_utf8(message: &dyn Message) -> Option<String> {
 
 fn search(message: &dyn Message) -> Option<String> {
     let is_invalid = |bytes: &[u8]| std::str::from_utf8(bytes).is_err();
-    for field in message.info().fields {
+    for (field, value) in fields(message) {
         let name = field.name;
-        match message.get(field.number) {
-            Some(FieldValue::Text(bytes)) if field.kind == FieldKind::String && is_invalid(bytes) => {
+        match value {
+            FieldValue::Text(bytes) if field.kind == FieldKind::String && is_invalid(bytes) => {
                 return Some(name.into());
             }
-            Some(FieldValue::Texts(list)) if field.kind == FieldKind::String => {
+            FieldValue::Texts(list) if field.kind == FieldKind::String => {
                 if let Some(index) = list.iter_bytes().position(is_invalid) {
                     return Some(format!("{name}[{index}]"));
                 }
             }
-            Some(FieldValue::Message(inner)) => {
+            FieldValue::Message(inner) => {
                 if let Some(path) = search(inner) {
                     return Some(format!("{name}.{path}"));
                 }
             }
-            Some(FieldValue::Messages(list)) => {
+            FieldValue::Messages(list) => {
                 for index in 0..list.len() {
                     if let Some(path) = list.get(index).and_then(search) {
                         return Some(format!("{name}[{index}].{path}"));

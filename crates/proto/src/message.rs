@@ -104,14 +104,23 @@ impl MessageInfo {
 pub(crate) trait Message {
     fn as_any(&self) -> &dyn std::any::Any;
     fn info(&self) -> &'static MessageInfo;
-    /// The memory that an empty message may take, in bytes.
-    fn cost(&self) -> u64;
     fn core(&self) -> &Core;
-    fn core_mut(&mut self) -> &mut Core;
+    /// The core, and the memory that an empty message may take, in bytes.
+    fn core_mut(&mut self) -> (&mut Core, u64);
     /// Where the value of a field with this tag goes; a oneof is switched to it.
     fn slot(&mut self, tag: u32) -> Slot<'_>;
-    /// The value of a field; `None` when absent or empty.
-    fn get(&self, number: u32) -> Option<FieldValue<'_>>;
+    /// Calls the visitor with each field that is present and not empty, by number.
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>);
+}
+
+/// What sees the fields of a message.
+pub(crate) type Visitor<'v, 'a> = &'v mut dyn FnMut(&'static FieldInfo, FieldValue<'a>);
+
+/// The fields of a message that are present and not empty.
+pub(crate) fn fields<'a>(message: &'a dyn Message) -> SmallVec<[(&'static FieldInfo, FieldValue<'a>); 8]> {
+    let mut fields = SmallVec::new();
+    message.visit(&mut |field, value| fields.push((field, value)));
+    fields
 }
 
 /// Where a field's value goes.
@@ -153,7 +162,7 @@ pub(crate) enum FieldValue<'a> {
 /// A repeated message field.
 pub(crate) trait MessageList {
     fn len(&self) -> usize;
-    fn capacity(&self) -> usize;
+    fn is_full(&self) -> bool;
     fn get(&self, index: usize) -> Option<&dyn Message>;
     fn reserve(&mut self, more: usize);
     /// Adds an empty message.
@@ -166,8 +175,8 @@ impl<T: Message + Default> MessageList for Vec<T> {
         Vec::len(self)
     }
 
-    fn capacity(&self) -> usize {
-        Vec::capacity(self)
+    fn is_full(&self) -> bool {
+        self.len() == self.capacity()
     }
 
     fn get(&self, index: usize) -> Option<&dyn Message> {

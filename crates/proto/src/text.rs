@@ -64,6 +64,8 @@ pub(crate) struct Core {
 #[derive(Clone, Default)]
 struct Extra {
     touched: bool,
+    /// Whether the spans hold unknown fields.
+    has_unknown: bool,
     owned: Vec<Owned>,
     /// Spans of earlier occurrences that were merged into this message; their unknown fields count.
     earlier: Vec<Bytes>,
@@ -86,10 +88,22 @@ impl Core {
         if self.is_touched() { None } else { self.span.as_ref() }
     }
 
-    /// All spans that unknown fields may lie in, in order.
+    /// Notes that the span holds unknown fields.
+    #[cold]
+    pub(crate) fn note_unknown(&mut self) {
+        self.extra.get_or_insert_default().has_unknown = true;
+    }
+
+    /// All spans, in order.
     pub(crate) fn spans(&self) -> impl Iterator<Item = &Bytes> {
         let earlier = self.extra.as_ref().map_or(&[][..], |extra| &extra.earlier);
         earlier.iter().chain(self.span.as_ref())
+    }
+
+    /// All spans in order, if they hold unknown fields.
+    pub(crate) fn spans_with_unknown(&self) -> impl Iterator<Item = &Bytes> {
+        let has_unknown = self.extra.as_ref().is_some_and(|extra| extra.has_unknown);
+        has_unknown.then(|| self.spans()).into_iter().flatten()
     }
 
     /// Forgets the unknown fields. In-place strings must have been anchored.
@@ -98,6 +112,7 @@ impl Core {
         self.span = None;
         if let Some(extra) = &mut self.extra {
             extra.earlier.clear();
+            extra.has_unknown = false;
         }
     }
 

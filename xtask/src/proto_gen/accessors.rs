@@ -210,7 +210,8 @@ fn packed(out: &mut String, place: &Place<'_>) {
 
 fn message(out: &mut String, place: &Place<'_>) {
     let (id, name, at, value) = (&place.id, &place.field.name, place.place(), place.value_type());
-    let read = place.read("it.as_deref()", "None");
+    let read = place.read(place.unboxed(), "None");
+    let stored = place.boxed("value");
     method(out, place, "", &format!("pub fn {id}(&self) -> Option<&{value}> {{ {read} }}"));
     has(out, place, "it.is_some()");
     plain(
@@ -226,7 +227,7 @@ fn message(out: &mut String, place: &Place<'_>) {
         place,
         &format!("Sets `{name}`."),
         &format!(
-            "pub fn set_{name}(&mut self, value: {value}) {{ self.core.touch(); {at} = Some(Box::new(value)); }}"
+            "pub fn set_{name}(&mut self, value: {value}) {{ self.core.touch(); {at} = Some({stored}); }}"
         ),
     );
     clear(out, place, "None");

@@ -96,7 +96,7 @@ fn root(schema: &Schema) -> String {
     }
     out.push_str(
         "\nmod prelude {\n\
-         pub(super) use crate::message::{FieldValue, FieldInfo, FieldKind, Ints, Message, MessageInfo, Slot};\n\
+         pub(super) use crate::message::{FieldValue, FieldInfo, FieldKind, Ints, Message, MessageInfo, Slot, Visitor};\n\
          pub(super) use crate::message::{message, open_enum};\n\
          pub(super) use crate::packed::{Element as _, Packed};\n\
          pub(super) use crate::text::{Core, Strings, StringsMut, Text, TextList};\n\

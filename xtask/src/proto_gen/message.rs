@@ -44,6 +44,9 @@ const COLD: &[(&str, &[&str])] = &[
 /// Singular bytes that are stored like strings; all others are payloads with a handle of their own.
 const LIKE_TEXT: &[(&str, &str)] = &[("AttributeProto", "s")];
 
+/// Singular messages that nearly always come with the one around them: they stand in it, not in a box.
+const INLINE: &[(&str, &str)] = &[("TypeProto", "tensor_type"), ("TypeProto.Tensor", "shape")];
+
 /// How a field is stored.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Store {
@@ -65,6 +68,7 @@ pub(super) struct Place<'a> {
     pub(super) id: String,
     pub(super) store: Store,
     pub(super) is_cold: bool,
+    pub(super) is_inline: bool,
     /// `#[cfg(…)]` where the feature brings the field, else nothing.
     pub(super) cfg: &'static str,
 }
@@ -114,6 +118,7 @@ impl Place<'_> {
             id: if field.name == "type" { "type_".into() } else { field.name.clone() },
             store,
             is_cold: cold.is_some_and(|(_, fields)| fields.contains(&field.name.as_str())),
+            is_inline: INLINE.contains(&(&message.full_name, &field.name)),
             cfg: if EXTENSION_FIELDS.contains(&field.number) && !all_extension { CFG } else { "" },
         }
     }
@@ -144,9 +149,24 @@ impl Place<'_> {
             Store::Ints => "Ints".into(),
             Store::Floats => "Vec<f32>".into(),
             Store::Packed => format!("Packed<{}>", self.value_type()),
-            Store::Message => format!("Option<Box<{}>>", self.value_type()),
+            Store::Message => format!("Option<{}>", self.boxed_type()),
             Store::Messages => format!("Vec<{}>", self.value_type()),
         }
+    }
+
+    /// The type of a message where it is stored.
+    pub(super) fn boxed_type(&self) -> String {
+        if self.is_inline { self.value_type() } else { format!("Box<{}>", self.value_type()) }
+    }
+
+    /// A message as it is stored.
+    pub(super) fn boxed(&self, value: &str) -> String {
+        if self.is_inline { value.into() } else { format!("Box::new({value})") }
+    }
+
+    /// A reference to a message out of an option of it.
+    pub(super) fn unboxed(&self) -> &'static str {
+        if self.is_inline { "it.as_ref()" } else { "it.as_deref()" }
     }
 
     /// The field, to change; makes the box of rare fields.
@@ -296,9 +316,9 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
         "impl Message for {name} {{\n\
          fn as_any(&self) -> &dyn std::any::Any {{ self }}\n\
          fn info(&self) -> &'static MessageInfo {{ Self::INFO }}\n\
-         fn cost(&self) -> u64 {{ crate::wire::wide(size_of::<Self>(){cold}) }}\n\
          fn core(&self) -> &Core {{ &self.core }}\n\
-         fn core_mut(&mut self) -> &mut Core {{ &mut self.core }}\n\
+         fn core_mut(&mut self) -> (&mut Core, u64) {{\n\
+         (&mut self.core, crate::wire::wide(size_of::<Self>(){cold}))\n}}\n\
          fn slot(&mut self, tag: u32) -> Slot<'_> {{\nmatch tag {{\n",
         name = it.name
     );
@@ -313,7 +333,10 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
             (None, Store::Floats) => format!("Slot::Floats(&mut {})", place.place()),
             (None, Store::Packed) => format!("Slot::Packed(&mut {})", place.place()),
             (None, Store::Message) => {
-                format!("Slot::Message(&mut **{}.get_or_insert_default())", place.place())
+                {
+                let stars = if place.is_inline { "*" } else { "**" };
+                format!("Slot::Message(&mut {stars}{}.get_or_insert_default())", place.place())
+            }
             }
             (None, Store::Messages) => format!("Slot::Messages(&mut {})", place.place()),
         };
@@ -332,9 +355,9 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
         _ = writeln!(out, "{}{tags} => {slot},", place.cfg);
     }
     out.push_str(
-        "_ => Slot::Unknown,\n}\n}\nfn get(&self, number: u32) -> Option<FieldValue<'_>> {\nmatch number {\n",
+        "_ => Slot::Unknown,\n}\n}\nfn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {\nlet fields = Self::INFO.fields;\n",
     );
-    for place in places {
+    for (index, place) in places.iter().enumerate() {
         let get = match (&place.field.oneof, place.store) {
             (Some(oneof), _) => super::oneof::get(it, oneof, place),
             (None, Store::Text) => place.read("FieldValue::text(&self.core, it)", "None"),
@@ -346,10 +369,14 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
             (None, Store::Ints) => place.read("FieldValue::ints(&it)", "None"),
             (None, Store::Floats) => place.read("FieldValue::floats(&it)", "None"),
             (None, Store::Packed) => place.read("FieldValue::packed(&it)", "None"),
-            (None, Store::Message) => place.read("FieldValue::message(it.as_deref())", "None"),
+            (None, Store::Message) => place.read(&format!("FieldValue::message({})", place.unboxed()), "None"),
             (None, Store::Messages) => place.read("FieldValue::messages(&it)", "None"),
         };
-        _ = writeln!(out, "{}{} => {get},", place.cfg, place.field.number);
+        _ = writeln!(
+            out,
+            "{}if let Some(value) = {get} {{ visitor(&fields[{index}], value); }}",
+            place.cfg
+        );
     }
-    out.push_str("_ => None,\n}\n}\n}\n\n");
+    out.push_str("}\n}\n\n");
 }

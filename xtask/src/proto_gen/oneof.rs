@@ -14,7 +14,7 @@ fn stored_type(place: &Place<'_>) -> String {
     match place.store {
         Store::Text => "Text".into(),
         Store::Number => place.value_type(),
-        Store::Message => format!("Box<{}>", place.value_type()),
+        Store::Message => place.boxed_type(),
         _ => panic!("`{}`: a oneof member of this type is not provided for", place.field.name),
     }
 }
@@ -25,7 +25,7 @@ fn variant(place: &Place<'_>) -> String {
 
 /// The enum that stores a oneof.
 pub(super) fn stored_enum(out: &mut String, it: &Message, oneof: &str, members: &[&Place<'_>]) {
-    _ = writeln!(out, "#[allow(clippy::enum_variant_names, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone)]\nenum {} {{", stored_name(it, oneof));
+    _ = writeln!(out, "#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone)]\nenum {} {{", stored_name(it, oneof));
     for place in members {
         _ = writeln!(out, "{}{}({}),", place.cfg, variant(place), stored_type(place));
     }
@@ -37,7 +37,7 @@ pub(super) fn public_enum(out: &mut String, it: &Message, oneof: &str, members: 
     _ = write!(
         out,
         "/// The alternatives of [`{}::{oneof}`](super::{0}::{oneof}).\n\
-         #[allow(clippy::enum_variant_names, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone, Copy, Debug, PartialEq)]\n#[non_exhaustive]\npub enum {}<'a> {{\n",
+         #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone, Copy, Debug, PartialEq)]\n#[non_exhaustive]\npub enum {}<'a> {{\n",
         it.name,
         camel(oneof)
     );
@@ -108,7 +108,7 @@ fn member(out: &mut String, oneof: &str, stored: &str, place: &Place<'_>) {
             )
         }
         Store::Number => format!("self.{oneof} = Some({stored}::{variant}(value));"),
-        _ => format!("self.{oneof} = Some({stored}::{variant}(Box::new(value)));"),
+        _ => format!("self.{oneof} = Some({stored}::{variant}({}));", place.boxed("value")),
     };
     let argument = if place.store == Store::Text { "&str".into() } else { value.clone() };
     _ = writeln!(
@@ -122,7 +122,7 @@ fn member(out: &mut String, oneof: &str, stored: &str, place: &Place<'_>) {
             "/// `{name}`, to change; an empty one in place of any other alternative of `{oneof}`.\n\
              {cfg}pub fn {name}_mut(&mut self) -> &mut {value} {{ self.core.touch(); self.{name}_place() }}\n\n\
              {cfg}fn {name}_place(&mut self) -> &mut {value} {{\n\
-             if !self.has_{name}() {{ self.{oneof} = Some({stored}::{variant}(Box::default())); }}\n\
+             if !self.has_{name}() {{ self.{oneof} = Some({stored}::{variant}(Default::default())); }}\n\
              match &mut self.{oneof} {{\nSome({stored}::{variant}(value)) => value,\n\
              _ => unreachable!(\"just set\"),\n}}\n}}\n"
         );
@@ -149,6 +149,7 @@ pub(super) fn slot(it: &Message, oneof: &str, place: &Place<'_>) -> String {
 pub(super) fn get(it: &Message, oneof: &str, place: &Place<'_>) -> String {
     let (stored, variant) = (stored_name(it, oneof), variant(place));
     let value = match (place.store, &place.field.kind) {
+        (Store::Message, _) if place.is_inline => "FieldValue::message(Some(value))",
         (Store::Message, _) => "FieldValue::message(Some(&**value))",
         (Store::Text, _) => "FieldValue::text(&self.core, *value)",
         (_, Kind::Int64) => "FieldValue::int64(Some(*value))",

@@ -199,14 +199,11 @@ impl Message for SequenceProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -220,16 +217,28 @@ impl Message for SequenceProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::int32(self.elem_type),
-            3 => FieldValue::messages(&self.tensor_values),
-            4 => FieldValue::messages(&self.sparse_tensor_values),
-            5 => FieldValue::messages(&self.sequence_values),
-            6 => FieldValue::messages(&self.map_values),
-            7 => FieldValue::messages(&self.optional_values),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int32(self.elem_type) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.tensor_values) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.sparse_tensor_values) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.sequence_values) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.map_values) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.optional_values) {
+            visitor(&fields[6], value);
         }
     }
 }
@@ -429,14 +438,11 @@ impl Message for MapProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -448,14 +454,22 @@ impl Message for MapProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::int32(self.key_type),
-            3 => FieldValue::ints(&self.keys),
-            4 => FieldValue::texts(&self.core, &self.string_keys),
-            5 => FieldValue::message(self.values.as_deref()),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int32(self.key_type) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::ints(&self.keys) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.string_keys) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::message(self.values.as_deref()) {
+            visitor(&fields[4], value);
         }
     }
 }
@@ -740,14 +754,11 @@ impl Message for OptionalProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -761,16 +772,28 @@ impl Message for OptionalProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::int32(self.elem_type),
-            3 => FieldValue::message(self.tensor_value.as_deref()),
-            4 => FieldValue::message(self.sparse_tensor_value.as_deref()),
-            5 => FieldValue::message(self.sequence_value.as_deref()),
-            6 => FieldValue::message(self.map_value.as_deref()),
-            7 => FieldValue::message(self.optional_value.as_deref()),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int32(self.elem_type) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::message(self.tensor_value.as_deref()) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::message(self.sparse_tensor_value.as_deref()) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::message(self.sequence_value.as_deref()) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::message(self.map_value.as_deref()) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::message(self.optional_value.as_deref()) {
+            visitor(&fields[6], value);
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct StructTypeProto {
     kind: Option<StructTypeProtoKindStore>,
 }
 
-#[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
 #[derive(Clone)]
 enum StructTypeProtoKindStore {
     Array(Box<crate::struct_type_proto::Array>),
@@ -309,7 +309,7 @@ impl StructTypeProto {
 
     fn array_place(&mut self) -> &mut crate::struct_type_proto::Array {
         if !self.has_array() {
-            self.kind = Some(StructTypeProtoKindStore::Array(Box::default()));
+            self.kind = Some(StructTypeProtoKindStore::Array(Default::default()));
         }
         match &mut self.kind {
             Some(StructTypeProtoKindStore::Array(value)) => value,
@@ -346,7 +346,7 @@ impl StructTypeProto {
 
     fn structure_place(&mut self) -> &mut crate::struct_type_proto::Structure {
         if !self.has_structure() {
-            self.kind = Some(StructTypeProtoKindStore::Structure(Box::default()));
+            self.kind = Some(StructTypeProtoKindStore::Structure(Default::default()));
         }
         match &mut self.kind {
             Some(StructTypeProtoKindStore::Structure(value)) => value,
@@ -383,7 +383,7 @@ impl StructTypeProto {
 
     fn bit_packing_place(&mut self) -> &mut crate::struct_type_proto::BitPacking {
         if !self.has_bit_packing() {
-            self.kind = Some(StructTypeProtoKindStore::BitPacking(Box::default()));
+            self.kind = Some(StructTypeProtoKindStore::BitPacking(Default::default()));
         }
         match &mut self.kind {
             Some(StructTypeProtoKindStore::BitPacking(value)) => value,
@@ -420,14 +420,11 @@ impl Message for StructTypeProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -452,31 +449,49 @@ impl Message for StructTypeProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => match &self.kind {
-                Some(StructTypeProtoKindStore::Array(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            2 => match &self.kind {
-                Some(StructTypeProtoKindStore::Structure(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            3 => match &self.kind {
-                Some(StructTypeProtoKindStore::BitPacking(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            4 => match &self.kind {
-                Some(StructTypeProtoKindStore::TypeRef(value)) => FieldValue::uint64(Some(*value)),
-                _ => None,
-            },
-            5 => FieldValue::message(self.decoder.as_deref()),
-            6 => FieldValue::message(self.encoder.as_deref()),
-            7 => FieldValue::text(&self.core, self.name),
-            8 => FieldValue::text(&self.core, self.doc_string),
-            9 => FieldValue::messages(&self.metadata_props),
-            10 => FieldValue::uint64(self.type_id),
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = match &self.kind {
+            Some(StructTypeProtoKindStore::Array(value)) => FieldValue::message(Some(&**value)),
             _ => None,
+        } {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = match &self.kind {
+            Some(StructTypeProtoKindStore::Structure(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = match &self.kind {
+            Some(StructTypeProtoKindStore::BitPacking(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = match &self.kind {
+            Some(StructTypeProtoKindStore::TypeRef(value)) => FieldValue::uint64(Some(*value)),
+            _ => None,
+        } {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::message(self.decoder.as_deref()) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::message(self.encoder.as_deref()) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.metadata_props) {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = FieldValue::uint64(self.type_id) {
+            visitor(&fields[9], value);
         }
     }
 }
@@ -487,7 +502,7 @@ pub mod struct_type_proto {
     use super::super::prelude::*;
 
     /// The alternatives of [`StructTypeProto::kind`](super::StructTypeProto::kind).
-    #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+    #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[non_exhaustive]
     pub enum Kind<'a> {
@@ -544,14 +559,11 @@ pub mod struct_type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -559,10 +571,10 @@ pub mod struct_type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::messages(&self.field),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::messages(&self.field) {
+                visitor(&fields[0], value);
             }
         }
     }
@@ -581,7 +593,7 @@ pub mod struct_type_proto {
             content: Option<FieldContentStore>,
         }
 
-        #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+        #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
         #[derive(Clone)]
         enum FieldContentStore {
             Type(Box<crate::TypeProto>),
@@ -730,7 +742,7 @@ pub mod struct_type_proto {
 
             fn type_place(&mut self) -> &mut crate::TypeProto {
                 if !self.has_type() {
-                    self.content = Some(FieldContentStore::Type(Box::default()));
+                    self.content = Some(FieldContentStore::Type(Default::default()));
                 }
                 match &mut self.content {
                     Some(FieldContentStore::Type(value)) => value,
@@ -767,7 +779,7 @@ pub mod struct_type_proto {
 
             fn constant_place(&mut self) -> &mut crate::TensorProto {
                 if !self.has_constant() {
-                    self.content = Some(FieldContentStore::Constant(Box::default()));
+                    self.content = Some(FieldContentStore::Constant(Default::default()));
                 }
                 match &mut self.content {
                     Some(FieldContentStore::Constant(value)) => value,
@@ -783,14 +795,11 @@ pub mod struct_type_proto {
             fn info(&self) -> &'static MessageInfo {
                 Self::INFO
             }
-            fn cost(&self) -> u64 {
-                crate::wire::wide(size_of::<Self>())
-            }
             fn core(&self) -> &Core {
                 &self.core
             }
-            fn core_mut(&mut self) -> &mut Core {
-                &mut self.core
+            fn core_mut(&mut self) -> (&mut Core, u64) {
+                (&mut self.core, crate::wire::wide(size_of::<Self>()))
             }
             fn slot(&mut self, tag: u32) -> Slot<'_> {
                 match tag {
@@ -801,19 +810,25 @@ pub mod struct_type_proto {
                     _ => Slot::Unknown,
                 }
             }
-            fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-                match number {
-                    1 => FieldValue::text(&self.core, self.name),
-                    2 => match &self.content {
-                        Some(FieldContentStore::Type(value)) => FieldValue::message(Some(&**value)),
-                        _ => None,
-                    },
-                    3 => FieldValue::text(&self.core, self.doc_string),
-                    4 => match &self.content {
-                        Some(FieldContentStore::Constant(value)) => FieldValue::message(Some(&**value)),
-                        _ => None,
-                    },
+            fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+                let fields = Self::INFO.fields;
+                if let Some(value) = FieldValue::text(&self.core, self.name) {
+                    visitor(&fields[0], value);
+                }
+                if let Some(value) = match &self.content {
+                    Some(FieldContentStore::Type(value)) => FieldValue::message(Some(&**value)),
                     _ => None,
+                } {
+                    visitor(&fields[1], value);
+                }
+                if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+                    visitor(&fields[2], value);
+                }
+                if let Some(value) = match &self.content {
+                    Some(FieldContentStore::Constant(value)) => FieldValue::message(Some(&**value)),
+                    _ => None,
+                } {
+                    visitor(&fields[3], value);
                 }
             }
         }
@@ -821,7 +836,11 @@ pub mod struct_type_proto {
         /// What stands inside [`Field`].
         pub mod field {
             /// The alternatives of [`Field::content`](super::Field::content).
-            #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+            #[allow(
+                clippy::enum_variant_names,
+                clippy::large_enum_variant,
+                reason = "the names of `onnx.proto`"
+            )]
             #[derive(Clone, Copy, Debug, PartialEq)]
             #[non_exhaustive]
             pub enum Content<'a> {
@@ -911,14 +930,11 @@ pub mod struct_type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -927,11 +943,13 @@ pub mod struct_type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::messages(&self.component),
-                2 => FieldValue::uint64(self.dimension),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::messages(&self.component) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::uint64(self.dimension) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -1036,14 +1054,11 @@ pub mod struct_type_proto {
             fn info(&self) -> &'static MessageInfo {
                 Self::INFO
             }
-            fn cost(&self) -> u64 {
-                crate::wire::wide(size_of::<Self>())
-            }
             fn core(&self) -> &Core {
                 &self.core
             }
-            fn core_mut(&mut self) -> &mut Core {
-                &mut self.core
+            fn core_mut(&mut self) -> (&mut Core, u64) {
+                (&mut self.core, crate::wire::wide(size_of::<Self>()))
             }
             fn slot(&mut self, tag: u32) -> Slot<'_> {
                 match tag {
@@ -1052,11 +1067,13 @@ pub mod struct_type_proto {
                     _ => Slot::Unknown,
                 }
             }
-            fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-                match number {
-                    1 => FieldValue::text(&self.core, self.name),
-                    2 => FieldValue::uint32(self.bit_width),
-                    _ => None,
+            fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+                let fields = Self::INFO.fields;
+                if let Some(value) = FieldValue::text(&self.core, self.name) {
+                    visitor(&fields[0], value);
+                }
+                if let Some(value) = FieldValue::uint32(self.bit_width) {
+                    visitor(&fields[1], value);
                 }
             }
         }
@@ -1157,14 +1174,11 @@ pub mod struct_type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -1173,11 +1187,13 @@ pub mod struct_type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::message(self.element_type.as_deref()),
-                2 => FieldValue::uint64(self.dimension),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::message(self.element_type.as_deref()) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::uint64(self.dimension) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -1196,7 +1212,7 @@ pub struct EncodedValueProto {
     layout: Option<EncodedValueProtoLayoutStore>,
 }
 
-#[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
 #[derive(Clone)]
 enum EncodedValueProtoLayoutStore {
     Affine(Box<crate::AffineLayoutProto>),
@@ -1466,7 +1482,7 @@ impl EncodedValueProto {
 
     fn affine_place(&mut self) -> &mut crate::AffineLayoutProto {
         if !self.has_affine() {
-            self.layout = Some(EncodedValueProtoLayoutStore::Affine(Box::default()));
+            self.layout = Some(EncodedValueProtoLayoutStore::Affine(Default::default()));
         }
         match &mut self.layout {
             Some(EncodedValueProtoLayoutStore::Affine(value)) => value,
@@ -1503,7 +1519,7 @@ impl EncodedValueProto {
 
     fn struct_type_place(&mut self) -> &mut crate::StructTypeProto {
         if !self.has_struct_type() {
-            self.layout = Some(EncodedValueProtoLayoutStore::StructType(Box::default()));
+            self.layout = Some(EncodedValueProtoLayoutStore::StructType(Default::default()));
         }
         match &mut self.layout {
             Some(EncodedValueProtoLayoutStore::StructType(value)) => value,
@@ -1519,14 +1535,11 @@ impl Message for EncodedValueProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1541,23 +1554,37 @@ impl Message for EncodedValueProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => match &self.layout {
-                Some(EncodedValueProtoLayoutStore::Affine(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            2 => match &self.layout {
-                Some(EncodedValueProtoLayoutStore::StructType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            3 => FieldValue::message(self.logical_type.as_deref()),
-            4 => FieldValue::payload(self.raw_data.as_ref()),
-            5 => FieldValue::messages(&self.external_data),
-            6 => FieldValue::int32(self.data_location),
-            7 => FieldValue::text(&self.core, self.name),
-            8 => FieldValue::text(&self.core, self.doc_string),
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = match &self.layout {
+            Some(EncodedValueProtoLayoutStore::Affine(value)) => FieldValue::message(Some(&**value)),
             _ => None,
+        } {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = match &self.layout {
+            Some(EncodedValueProtoLayoutStore::StructType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::message(self.logical_type.as_deref()) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::payload(self.raw_data.as_ref()) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.external_data) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::int32(self.data_location) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[7], value);
         }
     }
 }
@@ -1565,7 +1592,7 @@ impl Message for EncodedValueProto {
 /// What stands inside [`EncodedValueProto`].
 pub mod encoded_value_proto {
     /// The alternatives of [`EncodedValueProto::layout`](super::EncodedValueProto::layout).
-    #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+    #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[non_exhaustive]
     pub enum Layout<'a> {
@@ -1774,14 +1801,11 @@ impl Message for AffineLayoutProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1793,14 +1817,22 @@ impl Message for AffineLayoutProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::int32(self.storage_type),
-            2 => FieldValue::message(self.scale.as_deref()),
-            3 => FieldValue::message(self.zero_point.as_deref()),
-            4 => FieldValue::int64(self.axis),
-            5 => FieldValue::uint64(self.block_size),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::int32(self.storage_type) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::message(self.scale.as_deref()) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::message(self.zero_point.as_deref()) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::int64(self.axis) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::uint64(self.block_size) {
+            visitor(&fields[4], value);
         }
     }
 }
@@ -1904,14 +1936,11 @@ impl Message for PersistentBindingProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1920,11 +1949,13 @@ impl Message for PersistentBindingProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.input_name),
-            2 => FieldValue::text(&self.core, self.output_name),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.input_name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.output_name) {
+            visitor(&fields[1], value);
         }
     }
 }

@@ -311,14 +311,11 @@ impl Message for GraphProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -339,23 +336,45 @@ impl Message for GraphProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::messages(&self.node),
-            2 => FieldValue::text(&self.core, self.name),
-            5 => FieldValue::messages(&self.initializer),
-            10 => FieldValue::text(&self.core, self.doc_string),
-            11 => FieldValue::messages(&self.input),
-            12 => FieldValue::messages(&self.output),
-            13 => FieldValue::messages(&self.value_info),
-            14 => FieldValue::messages(&self.quantization_annotation),
-            15 => FieldValue::messages(&self.sparse_initializer),
-            16 => FieldValue::messages(&self.metadata_props),
-            #[cfg(feature = "extensions")]
-            1000 => FieldValue::messages(&self.encoded_initializer),
-            #[cfg(feature = "extensions")]
-            1001 => FieldValue::messages(&self.persistent_bindings),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::messages(&self.node) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.initializer) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.input) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.output) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.value_info) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.quantization_annotation) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.sparse_initializer) {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.metadata_props) {
+            visitor(&fields[9], value);
+        }
+        #[cfg(feature = "extensions")]
+        if let Some(value) = FieldValue::messages(&self.encoded_initializer) {
+            visitor(&fields[10], value);
+        }
+        #[cfg(feature = "extensions")]
+        if let Some(value) = FieldValue::messages(&self.persistent_bindings) {
+            visitor(&fields[11], value);
         }
     }
 }
@@ -537,14 +556,11 @@ impl Message for ValueInfoProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>() + size_of::<ValueInfoProtoCold>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>() + size_of::<ValueInfoProtoCold>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -555,19 +571,25 @@ impl Message for ValueInfoProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::message(self.type_.as_deref()),
-            3 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.doc_string),
-                None => None,
-            },
-            4 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.metadata_props),
-                None => None,
-            },
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::message(self.type_.as_deref()) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.doc_string),
+            None => None,
+        } {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.metadata_props),
+            None => None,
+        } {
+            visitor(&fields[3], value);
         }
     }
 }
@@ -654,14 +676,11 @@ impl Message for TensorAnnotation {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -670,11 +689,13 @@ impl Message for TensorAnnotation {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.tensor_name),
-            2 => FieldValue::messages(&self.quant_parameter_tensor_names),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.tensor_name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.quant_parameter_tensor_names) {
+            visitor(&fields[1], value);
         }
     }
 }

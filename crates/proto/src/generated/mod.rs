@@ -21,7 +21,9 @@ pub use tensor::*;
 pub use types::*;
 
 mod prelude {
-    pub(super) use crate::message::{FieldInfo, FieldKind, FieldValue, Ints, Message, MessageInfo, Slot};
+    pub(super) use crate::message::{
+        FieldInfo, FieldKind, FieldValue, Ints, Message, MessageInfo, Slot, Visitor,
+    };
     pub(super) use crate::message::{message, open_enum};
     pub(super) use crate::packed::{Element as _, Packed};
     pub(super) use crate::text::{Core, Strings, StringsMut, Text, TextList};

@@ -404,14 +404,11 @@ impl Message for ModelProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -432,23 +429,47 @@ impl Message for ModelProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::int64(self.ir_version),
-            2 => FieldValue::text(&self.core, self.producer_name),
-            3 => FieldValue::text(&self.core, self.producer_version),
-            4 => FieldValue::text(&self.core, self.domain),
-            5 => FieldValue::int64(self.model_version),
-            6 => FieldValue::text(&self.core, self.doc_string),
-            7 => FieldValue::message(self.graph.as_deref()),
-            8 => FieldValue::messages(&self.opset_import),
-            14 => FieldValue::messages(&self.metadata_props),
-            20 => FieldValue::messages(&self.training_info),
-            25 => FieldValue::messages(&self.functions),
-            26 => FieldValue::messages(&self.configuration),
-            #[cfg(feature = "extensions")]
-            1000 => FieldValue::messages(&self.struct_types),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::int64(self.ir_version) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.producer_name) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.producer_version) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.domain) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::int64(self.model_version) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::message(self.graph.as_deref()) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.opset_import) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.metadata_props) {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.training_info) {
+            visitor(&fields[9], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.functions) {
+            visitor(&fields[10], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.configuration) {
+            visitor(&fields[11], value);
+        }
+        #[cfg(feature = "extensions")]
+        if let Some(value) = FieldValue::messages(&self.struct_types) {
+            visitor(&fields[12], value);
         }
     }
 }
@@ -783,14 +804,11 @@ impl Message for FunctionProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -809,21 +827,43 @@ impl Message for FunctionProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            4 => FieldValue::texts(&self.core, &self.input),
-            5 => FieldValue::texts(&self.core, &self.output),
-            6 => FieldValue::texts(&self.core, &self.attribute),
-            7 => FieldValue::messages(&self.node),
-            8 => FieldValue::text(&self.core, self.doc_string),
-            9 => FieldValue::messages(&self.opset_import),
-            10 => FieldValue::text(&self.core, self.domain),
-            11 => FieldValue::messages(&self.attribute_proto),
-            12 => FieldValue::messages(&self.value_info),
-            13 => FieldValue::text(&self.core, self.overload),
-            14 => FieldValue::messages(&self.metadata_props),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.input) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.output) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.attribute) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.node) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.opset_import) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.domain) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.attribute_proto) {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.value_info) {
+            visitor(&fields[9], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.overload) {
+            visitor(&fields[10], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.metadata_props) {
+            visitor(&fields[11], value);
         }
     }
 }
@@ -923,14 +963,11 @@ impl Message for OperatorSetIdProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -939,11 +976,13 @@ impl Message for OperatorSetIdProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.domain),
-            2 => FieldValue::int64(self.version),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.domain) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int64(self.version) {
+            visitor(&fields[1], value);
         }
     }
 }
@@ -1047,14 +1086,11 @@ impl Message for StringStringEntryProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1063,11 +1099,13 @@ impl Message for StringStringEntryProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.key),
-            2 => FieldValue::text(&self.core, self.value),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.key) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.value) {
+            visitor(&fields[1], value);
         }
     }
 }
@@ -1211,14 +1249,11 @@ impl Message for TrainingInfoProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1229,13 +1264,19 @@ impl Message for TrainingInfoProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::message(self.initialization.as_deref()),
-            2 => FieldValue::message(self.algorithm.as_deref()),
-            3 => FieldValue::messages(&self.initialization_binding),
-            4 => FieldValue::messages(&self.update_binding),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::message(self.initialization.as_deref()) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::message(self.algorithm.as_deref()) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.initialization_binding) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.update_binding) {
+            visitor(&fields[3], value);
         }
     }
 }
@@ -1354,14 +1395,11 @@ impl Message for DeviceConfigurationProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1371,12 +1409,16 @@ impl Message for DeviceConfigurationProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::int32(self.num_devices),
-            3 => FieldValue::texts(&self.core, &self.device),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int32(self.num_devices) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.device) {
+            visitor(&fields[2], value);
         }
     }
 }

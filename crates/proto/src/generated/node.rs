@@ -349,14 +349,11 @@ impl Message for NodeProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>() + size_of::<NodeProtoCold>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>() + size_of::<NodeProtoCold>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -373,31 +370,49 @@ impl Message for NodeProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::texts(&self.core, &self.input),
-            2 => FieldValue::texts(&self.core, &self.output),
-            3 => FieldValue::text(&self.core, self.name),
-            4 => FieldValue::text(&self.core, self.op_type),
-            5 => FieldValue::messages(&self.attribute),
-            6 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.doc_string),
-                None => None,
-            },
-            7 => FieldValue::text(&self.core, self.domain),
-            8 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.overload),
-                None => None,
-            },
-            9 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.metadata_props),
-                None => None,
-            },
-            10 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.device_configurations),
-                None => None,
-            },
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::texts(&self.core, &self.input) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::texts(&self.core, &self.output) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.op_type) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.attribute) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.doc_string),
+            None => None,
+        } {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.domain) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.overload),
+            None => None,
+        } {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.metadata_props),
+            None => None,
+        } {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.device_configurations),
+            None => None,
+        } {
+            visitor(&fields[9], value);
         }
     }
 }
@@ -1034,14 +1049,11 @@ impl Message for AttributeProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>() + size_of::<AttributeProtoCold>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>() + size_of::<AttributeProtoCold>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1068,57 +1080,91 @@ impl Message for AttributeProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.name),
-            2 => FieldValue::float(self.f),
-            3 => FieldValue::int64(self.i),
-            4 => FieldValue::text(&self.core, self.s),
-            5 => FieldValue::message(self.t.as_deref()),
-            6 => FieldValue::message(self.g.as_deref()),
-            7 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::floats(&cold.floats),
-                None => None,
-            },
-            8 => FieldValue::ints(&self.ints),
-            9 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::texts(&self.core, &cold.strings),
-                None => None,
-            },
-            10 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.tensors),
-                None => None,
-            },
-            11 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.graphs),
-                None => None,
-            },
-            13 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.doc_string),
-                None => None,
-            },
-            14 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::message(cold.tp.as_deref()),
-                None => None,
-            },
-            15 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.type_protos),
-                None => None,
-            },
-            20 => FieldValue::int32(self.type_),
-            21 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.ref_attr_name),
-                None => None,
-            },
-            22 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::message(cold.sparse_tensor.as_deref()),
-                None => None,
-            },
-            23 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.sparse_tensors),
-                None => None,
-            },
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::float(self.f) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::int64(self.i) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.s) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::message(self.t.as_deref()) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::message(self.g.as_deref()) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::floats(&cold.floats),
+            None => None,
+        } {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::ints(&self.ints) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::texts(&self.core, &cold.strings),
+            None => None,
+        } {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.tensors),
+            None => None,
+        } {
+            visitor(&fields[9], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.graphs),
+            None => None,
+        } {
+            visitor(&fields[10], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.doc_string),
+            None => None,
+        } {
+            visitor(&fields[11], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::message(cold.tp.as_deref()),
+            None => None,
+        } {
+            visitor(&fields[12], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.type_protos),
+            None => None,
+        } {
+            visitor(&fields[13], value);
+        }
+        if let Some(value) = FieldValue::int32(self.type_) {
+            visitor(&fields[14], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.ref_attr_name),
+            None => None,
+        } {
+            visitor(&fields[15], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::message(cold.sparse_tensor.as_deref()),
+            None => None,
+        } {
+            visitor(&fields[16], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.sparse_tensors),
+            None => None,
+        } {
+            visitor(&fields[17], value);
         }
     }
 }
@@ -1280,14 +1326,11 @@ impl Message for NodeDeviceConfigurationProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1297,12 +1340,16 @@ impl Message for NodeDeviceConfigurationProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.configuration_id),
-            2 => FieldValue::messages(&self.sharding_spec),
-            3 => FieldValue::int32(self.pipeline_stage),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.configuration_id) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.sharding_spec) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::int32(self.pipeline_stage) {
+            visitor(&fields[2], value);
         }
     }
 }
@@ -1429,14 +1476,11 @@ impl Message for ShardingSpecProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1447,13 +1491,19 @@ impl Message for ShardingSpecProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.tensor_name),
-            2 => FieldValue::ints(&self.device),
-            3 => FieldValue::messages(&self.index_to_device_group_map),
-            4 => FieldValue::messages(&self.sharded_dim),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.tensor_name) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::ints(&self.device) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.index_to_device_group_map) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.sharded_dim) {
+            visitor(&fields[3], value);
         }
     }
 }
@@ -1536,14 +1586,11 @@ impl Message for ShardedDimProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1552,11 +1599,13 @@ impl Message for ShardedDimProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::int64(self.axis),
-            2 => FieldValue::messages(&self.simple_sharding),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::int64(self.axis) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.simple_sharding) {
+            visitor(&fields[1], value);
         }
     }
 }
@@ -1569,7 +1618,7 @@ pub struct SimpleShardedDimProto {
     dim: Option<SimpleShardedDimProtoDimStore>,
 }
 
-#[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
 #[derive(Clone)]
 enum SimpleShardedDimProtoDimStore {
     DimValue(i64),
@@ -1704,14 +1753,11 @@ impl Message for SimpleShardedDimProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1737,18 +1783,22 @@ impl Message for SimpleShardedDimProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => match &self.dim {
-                Some(SimpleShardedDimProtoDimStore::DimValue(value)) => FieldValue::int64(Some(*value)),
-                _ => None,
-            },
-            2 => match &self.dim {
-                Some(SimpleShardedDimProtoDimStore::DimParam(value)) => FieldValue::text(&self.core, *value),
-                _ => None,
-            },
-            3 => FieldValue::int64(self.num_shards),
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = match &self.dim {
+            Some(SimpleShardedDimProtoDimStore::DimValue(value)) => FieldValue::int64(Some(*value)),
             _ => None,
+        } {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = match &self.dim {
+            Some(SimpleShardedDimProtoDimStore::DimParam(value)) => FieldValue::text(&self.core, *value),
+            _ => None,
+        } {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::int64(self.num_shards) {
+            visitor(&fields[2], value);
         }
     }
 }
@@ -1756,7 +1806,7 @@ impl Message for SimpleShardedDimProto {
 /// What stands inside [`SimpleShardedDimProto`].
 pub mod simple_sharded_dim_proto {
     /// The alternatives of [`SimpleShardedDimProto::dim`](super::SimpleShardedDimProto::dim).
-    #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+    #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[non_exhaustive]
     pub enum Dim<'a> {
@@ -1845,14 +1895,11 @@ impl Message for IntIntListEntryProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1861,11 +1908,13 @@ impl Message for IntIntListEntryProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::int64(self.key),
-            2 => FieldValue::ints(&self.value),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::int64(self.key) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::ints(&self.value) {
+            visitor(&fields[1], value);
         }
     }
 }

@@ -320,14 +320,11 @@ impl Message for OperatorSetProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -343,18 +340,34 @@ impl Message for OperatorSetProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.magic),
-            2 => FieldValue::int64(self.ir_version),
-            3 => FieldValue::text(&self.core, self.ir_version_prerelease),
-            4 => FieldValue::text(&self.core, self.domain),
-            5 => FieldValue::int64(self.opset_version),
-            6 => FieldValue::text(&self.core, self.doc_string),
-            7 => FieldValue::text(&self.core, self.ir_build_metadata),
-            8 => FieldValue::messages(&self.operator),
-            9 => FieldValue::messages(&self.functions),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.magic) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int64(self.ir_version) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.ir_version_prerelease) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.domain) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = FieldValue::int64(self.opset_version) {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.ir_build_metadata) {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.operator) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::messages(&self.functions) {
+            visitor(&fields[8], value);
         }
     }
 }
@@ -524,14 +537,11 @@ impl Message for OperatorProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -542,13 +552,19 @@ impl Message for OperatorProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::text(&self.core, self.op_type),
-            2 => FieldValue::int64(self.since_version),
-            3 => FieldValue::int32(self.status),
-            10 => FieldValue::text(&self.core, self.doc_string),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::text(&self.core, self.op_type) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int64(self.since_version) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::int32(self.status) {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.doc_string) {
+            visitor(&fields[3], value);
         }
     }
 }

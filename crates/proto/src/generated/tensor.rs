@@ -482,14 +482,11 @@ impl Message for TensorProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>() + size_of::<TensorProtoCold>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>() + size_of::<TensorProtoCold>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -511,57 +508,85 @@ impl Message for TensorProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::ints(&self.dims),
-            2 => FieldValue::int32(self.data_type),
-            3 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::message(cold.segment.as_deref()),
-                None => None,
-            },
-            4 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::packed(&cold.float_data),
-                None => None,
-            },
-            5 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::packed(&cold.int32_data),
-                None => None,
-            },
-            6 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::texts(&self.core, &cold.string_data),
-                None => None,
-            },
-            7 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::packed(&cold.int64_data),
-                None => None,
-            },
-            8 => FieldValue::text(&self.core, self.name),
-            9 => FieldValue::payload(self.raw_data.as_ref()),
-            10 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::packed(&cold.double_data),
-                None => None,
-            },
-            11 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::packed(&cold.uint64_data),
-                None => None,
-            },
-            12 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::text(&self.core, cold.doc_string),
-                None => None,
-            },
-            13 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.external_data),
-                None => None,
-            },
-            14 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::int32(cold.data_location),
-                None => None,
-            },
-            16 => match self.cold.as_deref() {
-                Some(cold) => FieldValue::messages(&cold.metadata_props),
-                None => None,
-            },
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::ints(&self.dims) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::int32(self.data_type) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::message(cold.segment.as_deref()),
+            None => None,
+        } {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::packed(&cold.float_data),
+            None => None,
+        } {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::packed(&cold.int32_data),
+            None => None,
+        } {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::texts(&self.core, &cold.string_data),
+            None => None,
+        } {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::packed(&cold.int64_data),
+            None => None,
+        } {
+            visitor(&fields[6], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.name) {
+            visitor(&fields[7], value);
+        }
+        if let Some(value) = FieldValue::payload(self.raw_data.as_ref()) {
+            visitor(&fields[8], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::packed(&cold.double_data),
+            None => None,
+        } {
+            visitor(&fields[9], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::packed(&cold.uint64_data),
+            None => None,
+        } {
+            visitor(&fields[10], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::text(&self.core, cold.doc_string),
+            None => None,
+        } {
+            visitor(&fields[11], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.external_data),
+            None => None,
+        } {
+            visitor(&fields[12], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::int32(cold.data_location),
+            None => None,
+        } {
+            visitor(&fields[13], value);
+        }
+        if let Some(value) = match self.cold.as_deref() {
+            Some(cold) => FieldValue::messages(&cold.metadata_props),
+            None => None,
+        } {
+            visitor(&fields[14], value);
         }
     }
 }
@@ -736,14 +761,11 @@ pub mod tensor_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -752,11 +774,13 @@ pub mod tensor_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::int64(self.begin),
-                2 => FieldValue::int64(self.end),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::int64(self.begin) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::int64(self.end) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -881,14 +905,11 @@ impl Message for SparseTensorProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -898,12 +919,16 @@ impl Message for SparseTensorProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::message(self.values.as_deref()),
-            2 => FieldValue::message(self.indices.as_deref()),
-            3 => FieldValue::ints(&self.dims),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::message(self.values.as_deref()) {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = FieldValue::message(self.indices.as_deref()) {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = FieldValue::ints(&self.dims) {
+            visitor(&fields[2], value);
         }
     }
 }

@@ -12,10 +12,10 @@ pub struct TypeProto {
     value: Option<TypeProtoValueStore>,
 }
 
-#[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
 #[derive(Clone)]
 enum TypeProtoValueStore {
-    TensorType(Box<crate::type_proto::Tensor>),
+    TensorType(crate::type_proto::Tensor),
     SequenceType(Box<crate::type_proto::Sequence>),
     MapType(Box<crate::type_proto::Map>),
     OpaqueType(Box<crate::type_proto::Opaque>),
@@ -167,7 +167,7 @@ impl TypeProto {
     /// Sets `tensor_type`, and removes another alternative of `value`.
     pub fn set_tensor_type(&mut self, value: crate::type_proto::Tensor) {
         self.core.touch();
-        self.value = Some(TypeProtoValueStore::TensorType(Box::new(value)));
+        self.value = Some(TypeProtoValueStore::TensorType(value));
     }
 
     /// `tensor_type`, to change; an empty one in place of any other alternative of `value`.
@@ -178,7 +178,7 @@ impl TypeProto {
 
     fn tensor_type_place(&mut self) -> &mut crate::type_proto::Tensor {
         if !self.has_tensor_type() {
-            self.value = Some(TypeProtoValueStore::TensorType(Box::default()));
+            self.value = Some(TypeProtoValueStore::TensorType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::TensorType(value)) => value,
@@ -215,7 +215,7 @@ impl TypeProto {
 
     fn sequence_type_place(&mut self) -> &mut crate::type_proto::Sequence {
         if !self.has_sequence_type() {
-            self.value = Some(TypeProtoValueStore::SequenceType(Box::default()));
+            self.value = Some(TypeProtoValueStore::SequenceType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::SequenceType(value)) => value,
@@ -252,7 +252,7 @@ impl TypeProto {
 
     fn map_type_place(&mut self) -> &mut crate::type_proto::Map {
         if !self.has_map_type() {
-            self.value = Some(TypeProtoValueStore::MapType(Box::default()));
+            self.value = Some(TypeProtoValueStore::MapType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::MapType(value)) => value,
@@ -289,7 +289,7 @@ impl TypeProto {
 
     fn opaque_type_place(&mut self) -> &mut crate::type_proto::Opaque {
         if !self.has_opaque_type() {
-            self.value = Some(TypeProtoValueStore::OpaqueType(Box::default()));
+            self.value = Some(TypeProtoValueStore::OpaqueType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::OpaqueType(value)) => value,
@@ -326,7 +326,7 @@ impl TypeProto {
 
     fn sparse_tensor_type_place(&mut self) -> &mut crate::type_proto::SparseTensor {
         if !self.has_sparse_tensor_type() {
-            self.value = Some(TypeProtoValueStore::SparseTensorType(Box::default()));
+            self.value = Some(TypeProtoValueStore::SparseTensorType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::SparseTensorType(value)) => value,
@@ -363,7 +363,7 @@ impl TypeProto {
 
     fn optional_type_place(&mut self) -> &mut crate::type_proto::Optional {
         if !self.has_optional_type() {
-            self.value = Some(TypeProtoValueStore::OptionalType(Box::default()));
+            self.value = Some(TypeProtoValueStore::OptionalType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::OptionalType(value)) => value,
@@ -405,7 +405,7 @@ impl TypeProto {
     #[cfg(feature = "extensions")]
     fn struct_type_place(&mut self) -> &mut crate::StructTypeProto {
         if !self.has_struct_type() {
-            self.value = Some(TypeProtoValueStore::StructType(Box::default()));
+            self.value = Some(TypeProtoValueStore::StructType(Default::default()));
         }
         match &mut self.value {
             Some(TypeProtoValueStore::StructType(value)) => value,
@@ -421,14 +421,11 @@ impl Message for TypeProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -444,39 +441,53 @@ impl Message for TypeProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => match &self.value {
-                Some(TypeProtoValueStore::TensorType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            4 => match &self.value {
-                Some(TypeProtoValueStore::SequenceType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            5 => match &self.value {
-                Some(TypeProtoValueStore::MapType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            6 => FieldValue::text(&self.core, self.denotation),
-            7 => match &self.value {
-                Some(TypeProtoValueStore::OpaqueType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            8 => match &self.value {
-                Some(TypeProtoValueStore::SparseTensorType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            9 => match &self.value {
-                Some(TypeProtoValueStore::OptionalType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
-            #[cfg(feature = "extensions")]
-            1000 => match &self.value {
-                Some(TypeProtoValueStore::StructType(value)) => FieldValue::message(Some(&**value)),
-                _ => None,
-            },
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::TensorType(value)) => FieldValue::message(Some(value)),
             _ => None,
+        } {
+            visitor(&fields[0], value);
+        }
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::SequenceType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[1], value);
+        }
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::MapType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[2], value);
+        }
+        if let Some(value) = FieldValue::text(&self.core, self.denotation) {
+            visitor(&fields[3], value);
+        }
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::OpaqueType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[4], value);
+        }
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::SparseTensorType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[5], value);
+        }
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::OptionalType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[6], value);
+        }
+        #[cfg(feature = "extensions")]
+        if let Some(value) = match &self.value {
+            Some(TypeProtoValueStore::StructType(value)) => FieldValue::message(Some(&**value)),
+            _ => None,
+        } {
+            visitor(&fields[7], value);
         }
     }
 }
@@ -487,7 +498,7 @@ pub mod type_proto {
     use super::super::prelude::*;
 
     /// The alternatives of [`TypeProto::value`](super::TypeProto::value).
-    #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+    #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
     #[derive(Clone, Copy, Debug, PartialEq)]
     #[non_exhaustive]
     pub enum Value<'a> {
@@ -513,7 +524,7 @@ pub mod type_proto {
     pub struct Tensor {
         core: Core,
         elem_type: Option<i32>,
-        shape: Option<Box<crate::TensorShapeProto>>,
+        shape: Option<crate::TensorShapeProto>,
     }
 
     message!(Tensor);
@@ -569,7 +580,7 @@ pub mod type_proto {
 
         /// The shape; absent: not even the rank is known.
         pub fn shape(&self) -> Option<&crate::TensorShapeProto> {
-            self.shape.as_deref()
+            self.shape.as_ref()
         }
 
         /// Whether `shape` is present.
@@ -586,7 +597,7 @@ pub mod type_proto {
         /// Sets `shape`.
         pub fn set_shape(&mut self, value: crate::TensorShapeProto) {
             self.core.touch();
-            self.shape = Some(Box::new(value));
+            self.shape = Some(value);
         }
 
         /// Removes `shape`.
@@ -603,27 +614,26 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
                 8 => Slot::Int32(&mut self.elem_type),
-                18 => Slot::Message(&mut **self.shape.get_or_insert_default()),
+                18 => Slot::Message(&mut *self.shape.get_or_insert_default()),
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::int32(self.elem_type),
-                2 => FieldValue::message(self.shape.as_deref()),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::int32(self.elem_type) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::message(self.shape.as_ref()) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -688,14 +698,11 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -703,10 +710,10 @@ pub mod type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::message(self.elem_type.as_deref()),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::message(self.elem_type.as_deref()) {
+                visitor(&fields[0], value);
             }
         }
     }
@@ -806,14 +813,11 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -822,11 +826,13 @@ pub mod type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::int32(self.key_type),
-                2 => FieldValue::message(self.value_type.as_deref()),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::int32(self.key_type) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::message(self.value_type.as_deref()) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -891,14 +897,11 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -906,10 +909,10 @@ pub mod type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::message(self.elem_type.as_deref()),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::message(self.elem_type.as_deref()) {
+                visitor(&fields[0], value);
             }
         }
     }
@@ -1009,14 +1012,11 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -1025,11 +1025,13 @@ pub mod type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::int32(self.elem_type),
-                2 => FieldValue::message(self.shape.as_deref()),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::int32(self.elem_type) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::message(self.shape.as_deref()) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -1133,14 +1135,11 @@ pub mod type_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -1149,11 +1148,13 @@ pub mod type_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => FieldValue::text(&self.core, self.domain),
-                2 => FieldValue::text(&self.core, self.name),
-                _ => None,
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = FieldValue::text(&self.core, self.domain) {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = FieldValue::text(&self.core, self.name) {
+                visitor(&fields[1], value);
             }
         }
     }
@@ -1202,14 +1203,11 @@ impl Message for TensorShapeProto {
     fn info(&self) -> &'static MessageInfo {
         Self::INFO
     }
-    fn cost(&self) -> u64 {
-        crate::wire::wide(size_of::<Self>())
-    }
     fn core(&self) -> &Core {
         &self.core
     }
-    fn core_mut(&mut self) -> &mut Core {
-        &mut self.core
+    fn core_mut(&mut self) -> (&mut Core, u64) {
+        (&mut self.core, crate::wire::wide(size_of::<Self>()))
     }
     fn slot(&mut self, tag: u32) -> Slot<'_> {
         match tag {
@@ -1217,10 +1215,10 @@ impl Message for TensorShapeProto {
             _ => Slot::Unknown,
         }
     }
-    fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-        match number {
-            1 => FieldValue::messages(&self.dim),
-            _ => None,
+    fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+        let fields = Self::INFO.fields;
+        if let Some(value) = FieldValue::messages(&self.dim) {
+            visitor(&fields[0], value);
         }
     }
 }
@@ -1238,7 +1236,7 @@ pub mod tensor_shape_proto {
         value: Option<DimensionValueStore>,
     }
 
-    #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+    #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
     #[derive(Clone)]
     enum DimensionValueStore {
         DimValue(i64),
@@ -1375,14 +1373,11 @@ pub mod tensor_shape_proto {
         fn info(&self) -> &'static MessageInfo {
             Self::INFO
         }
-        fn cost(&self) -> u64 {
-            crate::wire::wide(size_of::<Self>())
-        }
         fn core(&self) -> &Core {
             &self.core
         }
-        fn core_mut(&mut self) -> &mut Core {
-            &mut self.core
+        fn core_mut(&mut self) -> (&mut Core, u64) {
+            (&mut self.core, crate::wire::wide(size_of::<Self>()))
         }
         fn slot(&mut self, tag: u32) -> Slot<'_> {
             match tag {
@@ -1408,18 +1403,22 @@ pub mod tensor_shape_proto {
                 _ => Slot::Unknown,
             }
         }
-        fn get(&self, number: u32) -> Option<FieldValue<'_>> {
-            match number {
-                1 => match &self.value {
-                    Some(DimensionValueStore::DimValue(value)) => FieldValue::int64(Some(*value)),
-                    _ => None,
-                },
-                2 => match &self.value {
-                    Some(DimensionValueStore::DimParam(value)) => FieldValue::text(&self.core, *value),
-                    _ => None,
-                },
-                3 => FieldValue::text(&self.core, self.denotation),
+        fn visit<'a>(&'a self, visitor: Visitor<'_, 'a>) {
+            let fields = Self::INFO.fields;
+            if let Some(value) = match &self.value {
+                Some(DimensionValueStore::DimValue(value)) => FieldValue::int64(Some(*value)),
                 _ => None,
+            } {
+                visitor(&fields[0], value);
+            }
+            if let Some(value) = match &self.value {
+                Some(DimensionValueStore::DimParam(value)) => FieldValue::text(&self.core, *value),
+                _ => None,
+            } {
+                visitor(&fields[1], value);
+            }
+            if let Some(value) = FieldValue::text(&self.core, self.denotation) {
+                visitor(&fields[2], value);
             }
         }
     }
@@ -1427,7 +1426,7 @@ pub mod tensor_shape_proto {
     /// What stands inside [`Dimension`].
     pub mod dimension {
         /// The alternatives of [`Dimension::value`](super::Dimension::value).
-        #[allow(clippy::enum_variant_names, reason = "the names of `onnx.proto`")]
+        #[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = "the names of `onnx.proto`")]
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Value<'a> {
