@@ -4,7 +4,7 @@ use heirloom_mem::DType;
 use heirloom_proto::attribute_proto::AttributeType;
 use heirloom_proto::{AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto};
 
-/// The operator set that decoders are written in.
+/// The operator set that decoders are written in, unless they need a newer one.
 const OPSET: i64 = 24;
 
 /// The domain of `Field`.
@@ -15,9 +15,10 @@ const DOMAIN: &str = "ai.heirloom";
 pub struct Val(String);
 
 /// The body of a decoder that is being written. Its input is the encoded value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Body {
     nodes: Vec<NodeProto>,
+    opset: i64,
 }
 
 /// The value of an attribute.
@@ -60,6 +61,16 @@ impl Attr<'_> {
 const INPUT: &str = "records";
 
 impl Body {
+    /// An empty body.
+    pub(crate) fn new() -> Body {
+        Body { nodes: Vec::new(), opset: OPSET }
+    }
+
+    /// Writes the decoder in operator set `version` at least.
+    pub(crate) fn require_opset(&mut self, version: i64) {
+        self.opset = self.opset.max(version);
+    }
+
     /// The result of `op` over `inputs`.
     pub(crate) fn op(&mut self, op: &str, inputs: &[&Val], attributes: &[(&str, Attr<'_>)]) -> Val {
         let output = format!("v{}", self.nodes.len());
@@ -174,7 +185,7 @@ impl Body {
         function.input_mut().push(INPUT);
         function.output_mut().push(&output.0);
         *function.node_mut() = self.nodes;
-        for (domain, version) in [("", OPSET), (DOMAIN, 1)] {
+        for (domain, version) in [("", self.opset), (DOMAIN, 1)] {
             let mut import = OperatorSetIdProto::default();
             import.set_domain(domain);
             import.set_version(version);

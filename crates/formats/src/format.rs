@@ -52,7 +52,7 @@ impl Format {
     /// The declaration, decoder included, as a catalogue holds it.
     pub fn declaration(&self) -> &Arc<StructType> {
         self.declaration.get_or_init(|| {
-            let mut body = Body::default();
+            let mut body = Body::new();
             let output = (self.decoder)(&mut body);
             (self.declare)(StructType::structure(self.name))
                 .type_id(self.type_id.get())

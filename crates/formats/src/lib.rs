@@ -21,6 +21,7 @@ mod fit;
 mod format;
 mod half_floats;
 mod k_scales;
+mod mx;
 mod unpack;
 
 use heirloom_types::StructLayout;
@@ -45,6 +46,12 @@ formats! {
     iq4_nl,
     iq4_xs,
     mxfp4,
+    nf4,
+    ocp_mxfp4,
+    ocp_mxfp6_e2m3,
+    ocp_mxfp6_e3m2,
+    ocp_mxfp8_e4m3,
+    ocp_mxfp8_e5m2,
     q2_k,
     q3_k,
     q4_0,

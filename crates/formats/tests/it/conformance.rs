@@ -7,23 +7,30 @@ use heirloom_types::{Codec, CodecError, StructLayout};
 
 use crate::random::Random;
 
-/// How much of a normally distributed signal an encoder may lose: RMS error over RMS. Rate-distortion puts 2^-bits
-/// below any of these; a format not listed loses no more than 2^-bits of its codes would allow, times 3.
+/// How much of a normally distributed signal an encoder may lose: RMS error over RMS. Each bound is about 5 % above
+/// what the encoder does lose; a uniform quantizer of `n` codes over ±3 standard deviations loses `6 / n / √12`.
 fn largest_relative_error(format: &Format) -> f64 {
     match format.name {
         "f16" => 0.0003,
         "bf16" => 0.0025,
         "q8_0" => 0.006,
-        "q6_k" => 0.019,
-        "q5_k" | "q5_1" => 0.042,
+        "q6_k" => 0.018,
+        "q5_k" => 0.037,
+        "q5_1" => 0.04,
         "q5_0" => 0.045,
-        "q4_k" | "q4_1" => 0.083,
+        "q4_k" => 0.074,
+        "q4_1" => 0.083,
         "q4_0" => 0.092,
         "iq4_nl" | "iq4_xs" => 0.08,
-        "mxfp4" => 0.13,
-        "q3_k" => 0.16,
-        "q2_k" => 0.29,
-        "tq1_0" | "tq2_0" => 1.0,
+        "mxfp4" | "ocp_mxfp4" => 0.13,
+        "ocp_mxfp6_e2m3" => 0.03,
+        "ocp_mxfp6_e3m2" => 0.06,
+        "ocp_mxfp8_e4m3" => 0.034,
+        "ocp_mxfp8_e5m2" => 0.06,
+        "nf4" => 0.098,
+        "q3_k" => 0.153,
+        "q2_k" => 0.28,
+        "tq1_0" | "tq2_0" => 0.87,
         other => panic!("`{other}` has no error bound: give it one"),
     }
 }
@@ -85,7 +92,7 @@ fn the_encoder_stays_within_its_error_bound() {
 }
 
 #[test]
-fn zeros_and_the_records_own_values_survive_encoding() {
+fn zeros_survive_encoding() {
     for format in FORMATS {
         let zeros = vec![0.0; 4 * format.elements];
         assert!(decode(format, &encode(format, &zeros)).iter().all(|&v| v == 0.0), "`{}`", format.name);

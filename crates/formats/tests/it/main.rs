@@ -2,5 +2,5 @@
 #![allow(clippy::disallowed_methods)]
 
 mod conformance;
-mod gguf_values;
 mod random;
+mod recorded;
