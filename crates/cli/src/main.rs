@@ -1,2 +1,23 @@
 //! The `heirloom` command.
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod cmd;
+mod error;
+mod fetch;
+mod memory;
+mod out;
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: heirloom_mem::CountingAlloc = heirloom_mem::CountingAlloc;
+
+fn main() -> ExitCode {
+    match cmd::run() {
+        Ok(code) => code,
+        Err(error) => {
+            out::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

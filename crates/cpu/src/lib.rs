@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod disjoint;
 mod lanes;
+pub mod matmul;
 mod norm;
 mod team;
 

@@ -5,7 +5,7 @@ use heirloom_mem::DType;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::disjoint::DisjointMut;
-use crate::lanes::{self, Lanes, for_level};
+use crate::lanes::{self, for_level};
 use heirloom_simd::Isa;
 
 /// ONNX `RMSNormalization` (opset 23 on) of FLOAT over the last axis:

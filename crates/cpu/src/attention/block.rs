@@ -103,8 +103,7 @@ fn scores<S: Lanes, const R: usize>(
         let (k2, k3) = k.split_at(dk);
         let mut acc = [[s.splat(0.0); 4]; R];
         for at in (0..dk).step_by(S::N) {
-            let k: [S::V; 4] =
-                [s.load(&k[0][at..]), s.load(&k[1][at..]), s.load(&k[2][at..]), s.load(&k[3][at..])];
+            let k = [s.load(&k0[at..]), s.load(&k1[at..]), s.load(&k2[at..]), s.load(&k3[at..])];
             for r in 0..R {
                 let q = s.load(&q[r][at..]);
                 acc[r][0] = s.fma(q, k[0], acc[r][0]);

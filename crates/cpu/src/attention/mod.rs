@@ -3,10 +3,12 @@
 
 mod block;
 mod job;
+#[cfg(test)]
+mod tests;
 
 use half::{bf16, f16};
 use heirloom_mem::{DType, Tensor, ViewError};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, CancelToken, Kernel, KernelError, KernelSpec, RunCx, Team};
 
 use heirloom_simd::{Isa, Portable};
 
@@ -113,7 +115,7 @@ impl Attention {
         };
         let to = out.elements_mut::<T>();
         if !to.is_empty() {
-            compute(self.isa, &job, to, scratch.elements_mut(), cx)?;
+            compute(self.isa, &job, to, scratch.elements_mut(), team, cx.cancel())?;
         }
         cx.release(scratch);
         cx.cancel().check()?;
@@ -195,9 +197,10 @@ fn compute<T: LaneElement>(
     job: &Job<'_, T>,
     out: &mut [T],
     scratch: &mut [f32],
-    cx: &RunCx<'_>,
-) -> Result<(), KernelError> {
-    let (team, cancel, n) = (cx.team(), cx.cancel(), lanes::count(isa));
+    team: &dyn Team,
+    cancel: &CancelToken,
+) -> Result<(), ViewError> {
+    let n = lanes::count(isa);
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2(s) => job::run(n, job, out, scratch, team, cancel, |job, cut, task, w, p| {
@@ -212,8 +215,7 @@ fn compute<T: LaneElement>(
         _ => job::run(n, job, out, scratch, team, cancel, |job, cut, task, w, p| {
             job::one(Portable, job, cut, task, w, p)
         }),
-    }?;
-    Ok(())
+    }
 }
 
 macro_rules! compiled_for {

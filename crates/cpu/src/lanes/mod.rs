@@ -48,8 +48,6 @@ pub(crate) trait Lanes: Copy {
     /// Writes the first `N` elements.
     fn store(self, to: &mut [f32], v: Self::V);
     fn load_f16(self, from: &[f16]) -> Self::V;
-    /// Rounds to nearest, ties to even.
-    fn store_f16(self, to: &mut [f16], v: Self::V);
     fn load_bf16(self, from: &[bf16]) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;

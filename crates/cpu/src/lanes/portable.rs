@@ -33,10 +33,6 @@ impl Lanes for Portable {
         map(|i| from[i].to_f32())
     }
     #[inline(always)]
-    fn store_f16(self, to: &mut [f16], v: [f32; N]) {
-        to[..N].iter_mut().zip(v).for_each(|(t, x)| *t = f16::from_f32(x));
-    }
-    #[inline(always)]
     fn load_bf16(self, from: &[bf16]) -> [f32; N] {
         map(|i| from[i].to_f32())
     }

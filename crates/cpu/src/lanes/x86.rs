@@ -47,10 +47,6 @@ impl Lanes for Avx2 {
         mem!(from, 8, _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())))
     }
     #[inline(always)]
-    fn store_f16(self, to: &mut [f16], v: __m256) {
-        mem!(to, 8, _mm_storeu_si128(to.as_mut_ptr().cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)))
-    }
-    #[inline(always)]
     fn load_bf16(self, from: &[bf16]) -> __m256 {
         let half = mem!(from, 8, _mm_loadu_si128(from.as_ptr().cast()));
         op!(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(half))))
@@ -145,14 +141,6 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn load_f16(self, from: &[f16]) -> __m512 {
         mem!(from, 16, _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())))
-    }
-    #[inline(always)]
-    fn store_f16(self, to: &mut [f16], v: __m512) {
-        mem!(
-            to,
-            16,
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v))
-        )
     }
     #[inline(always)]
     fn load_bf16(self, from: &[bf16]) -> __m512 {

@@ -1,0 +1,6 @@
+//! The `heirloom` command as a user runs it.
+#![allow(missing_docs)]
+#![allow(clippy::disallowed_methods)]
+
+mod fetch;
+mod run;

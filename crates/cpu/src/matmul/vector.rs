@@ -1,0 +1,160 @@
+//! Products for few rows of activations: each row of weights is read once, unpacked into registers, and multiplied with
+//! all rows of activations.
+
+use std::ops::Range;
+
+use heirloom_formats::Unpack;
+use heirloom_simd::{BLOCK, BLOCKS, Kernel, Simd, prefetch};
+
+use super::activations::{Activations, QuantizedStep};
+use super::store::Store;
+
+/// Bytes ahead of the weights in use that are brought into the first-level cache, and into the second.
+const NEAR: usize = 1024;
+const FAR: usize = 8192;
+
+/// The most bytes that eight records of one block take.
+const LONGEST_STEP: usize = 8 * 34;
+
+/// Rows `rows` of the weight times the activations, at most [`super::FEW_ROWS`] rows.
+pub(crate) struct Vector<'a, U> {
+    pub(crate) weight: &'a [u8],
+    pub(crate) rows: Range<usize>,
+    pub(crate) activations: Activations<'a>,
+    pub(crate) store: &'a Store<'a>,
+    pub(crate) format: std::marker::PhantomData<U>,
+}
+
+/// The sums of one half, for each row of activations.
+#[inline(always)]
+fn half<S: Simd, U: Unpack, const M: usize>(
+    s: S,
+    records: &[u8],
+    half: usize,
+    groups: &[u8; 16],
+    x: [&QuantizedStep; M],
+) -> [S::Half; M] {
+    let codes = U::codes(s, records, half);
+    let scales = s.quarter_scales(groups, half);
+    let mut sums = [s.zero_half(); M];
+    for m in 0..M {
+        let x = [&x[m].codes[half][0], &x[m].codes[half][1]];
+        sums[m] = if U::GROUPS {
+            s.dot_scaled(codes, x, scales)
+        } else if U::SIGNED {
+            s.dot_signed(codes, x)
+        } else {
+            s.dot(U::MAX, codes, x)
+        };
+    }
+    sums
+}
+
+/// Adds the products of one step, or of its first half, to the accumulators.
+#[inline(always)]
+fn step<S: Simd, U: Unpack, const M: usize>(
+    s: S,
+    records: &[u8],
+    x: [&QuantizedStep; M],
+    acc: &mut [S::F32x8; M],
+    whole: bool,
+) {
+    let groups = U::groups(records);
+    let first = half::<S, U, M>(s, records, 0, &groups, x);
+    let last = if whole { half::<S, U, M>(s, records, 1, &groups, x) } else { [s.zero_half(); M] };
+    let scales = if whole { U::scales(s, records) } else { U::scales_half(s, records) };
+    let minima = if whole { U::minima(s, records) } else { U::minima_half(s, records) };
+    for m in 0..M {
+        let mut sums = s.join([first[m], last[m]]);
+        if U::GROUPS {
+            sums = s.sub_scaled(sums, s.scale_sums(&groups, &x[m].group_sums), U::OFFSET);
+        } else {
+            let offset = if U::SIGNED { S::SIGNED_OFFSET } else { U::OFFSET };
+            if offset != 0 {
+                sums = s.sub_scaled(sums, s.i32x8(&x[m].sums), offset);
+            }
+        }
+        let scales = s.mul_f32x8(scales, s.load_f32x8(&x[m].scales));
+        acc[m] = s.fma_f32x8(s.to_f32x8(sums), scales, acc[m]);
+        if U::MINIMA {
+            acc[m] = s.fma_f32x8(minima, s.load_f32x8(&x[m].scaled_sums), acc[m]);
+        }
+    }
+}
+
+/// The products of one row, still in eight lanes.
+#[inline(always)]
+fn row<S: Simd, U: Unpack, const M: usize>(s: S, row: &[u8], x: [&[QuantizedStep]; M]) -> [S::F32x8; M] {
+    let mut acc = [s.splat_f32x8(0.0); M];
+    let step_bytes = const { U::RECORD_BYTES * (BLOCKS / U::RECORD_BLOCKS) };
+    let mut chunks = row.chunks_exact(step_bytes);
+    let mut index = 0;
+    for records in &mut chunks {
+        let mut ahead = 0;
+        while ahead < step_bytes {
+            prefetch::<false>(records, NEAR + ahead);
+            prefetch::<true>(records, FAR + ahead);
+            ahead += 64;
+        }
+        step::<S, U, M>(s, records, x.map(|x| &x[index]), &mut acc, true);
+        index += 1;
+    }
+    let rest = chunks.remainder();
+    if U::RECORD_BLOCKS == 1 && !rest.is_empty() {
+        let half_bytes = 4 * U::RECORD_BYTES;
+        let x = x.map(|x| &x[index]);
+        if rest.len() == half_bytes {
+            step::<S, U, M>(s, rest, x, &mut acc, false);
+        } else {
+            let mut records = [0; LONGEST_STEP];
+            for (to, from) in records.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            let whole = rest.len() > half_bytes;
+            let bytes = if whole { step_bytes } else { half_bytes };
+            step::<S, U, M>(s, &records[..bytes], x, &mut acc, whole);
+        }
+    }
+    acc
+}
+
+impl<U: Unpack> Vector<'_, U> {
+    #[inline(always)]
+    fn rows<S: Simd, const M: usize>(self, s: S) {
+        let Vector { weight, rows, activations, store, .. } = self;
+        let row_bytes = activations.k / (BLOCK * U::RECORD_BLOCKS) * U::RECORD_BYTES;
+        let mut x: [&[QuantizedStep]; M] = [&[]; M];
+        for (m, x) in x.iter_mut().enumerate() {
+            // Beyond the last row its products are computed again, and not stored.
+            *x = activations.row_steps(m.min(activations.rows - 1));
+        }
+        let mut n = rows.start;
+        while n < rows.end {
+            let count = (rows.end - n).min(4);
+            let mut acc = [[s.splat_f32x8(0.0); 4]; M];
+            for i in 0..count {
+                let of_row = row::<S, U, M>(s, &weight[(n + i) * row_bytes..][..row_bytes], x);
+                for m in 0..M {
+                    acc[m][i] = of_row[m];
+                }
+            }
+            for m in 0..M.min(activations.rows) {
+                store.few(m, n, &s.sum4(acc[m])[..count]);
+            }
+            n += count;
+        }
+    }
+}
+
+impl<U: Unpack> Kernel for Vector<'_, U> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        match self.activations.rows {
+            1 => self.rows::<S, 1>(s),
+            2 => self.rows::<S, 2>(s),
+            _ => self.rows::<S, 4>(s),
+        }
+    }
+}
