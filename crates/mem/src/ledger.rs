@@ -17,6 +17,11 @@ macro_rules! counters {
             pub fn counts(&self) -> Counts {
                 Counts { $($name: self.$name.load(Relaxed)),* }
             }
+
+            /// Adds what another ledger counted.
+            pub fn add(&self, counts: Counts) {
+                $(self.$name.fetch_add(counts.$name, Relaxed);)*
+            }
             $(pub(crate) fn $name(&self, n: usize) { self.$name.fetch_add(n as u64, Relaxed); })*
         }
 

@@ -7,6 +7,8 @@ use crate::{Bytes, BytesMut, Ledger, RegionKind, Storage, Tensor};
 
 const CLASSES: usize = 48;
 const SMALLEST: usize = 256;
+/// More lent buffers are not remembered: whoever holds that many keeps them.
+const LENT: usize = 256;
 
 /// A pool of heap buffers by size class (powers of two and the halves between them).
 ///
@@ -77,7 +79,7 @@ impl Pool {
                 if Arc::get_mut(&mut region).is_some() {
                     self.free_bytes += size;
                     self.free[index].push(region);
-                } else if !self.lent.iter().any(|r| Arc::ptr_eq(r, &region)) {
+                } else if self.lent.len() < LENT && !self.lent.iter().any(|r| Arc::ptr_eq(r, &region)) {
                     self.lent.push(region);
                 }
             }
@@ -86,7 +88,7 @@ impl Pool {
     }
 
     /// Moves the lent buffers that nobody else holds any more to the free ones.
-    fn reclaim(&mut self) {
+    pub fn reclaim(&mut self) {
         let mut at = 0;
         while at < self.lent.len() {
             if Arc::get_mut(&mut self.lent[at]).is_some() {

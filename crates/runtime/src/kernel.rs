@@ -3,6 +3,7 @@
 use heirloom_graph::{AttrError, Node};
 use heirloom_mem::{ClaimError, DType, Shape, ViewError};
 use heirloom_types::Value;
+use rustc_hash::FxHashMap;
 
 use crate::{Cancelled, RunCx};
 
@@ -153,6 +154,12 @@ pub enum KernelError {
         /// The limit.
         limit: u128,
     },
+    /// The kernel ended without setting an output that somebody wants: a fault of the kernel.
+    #[error("the kernel did not set output {index}")]
+    OutputNotSet {
+        /// Its place.
+        index: usize,
+    },
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -161,7 +168,8 @@ pub enum KernelError {
 /// The kernels that a session may choose from.
 #[derive(Clone, Default)]
 pub struct KernelRegistry {
-    specs: Vec<KernelSpec>,
+    /// By operator.
+    specs: FxHashMap<&'static str, Vec<KernelSpec>>,
 }
 
 impl KernelRegistry {
@@ -173,26 +181,33 @@ impl KernelRegistry {
     /// These kernels and `specs`.
     #[must_use]
     pub fn with(mut self, specs: impl IntoIterator<Item = KernelSpec>) -> KernelRegistry {
-        self.specs.extend(specs);
+        for spec in specs {
+            self.specs.entry(spec.op).or_default().push(spec);
+        }
         self
     }
 
-    /// All kernels of an operator.
+    /// All kernels of an operator; the domain is empty for ai.onnx.
     pub fn of<'a>(&'a self, domain: &'a str, op: &'a str) -> impl Iterator<Item = &'a KernelSpec> {
-        self.specs.iter().filter(move |s| s.op == op && s.domain == domain)
+        self.specs.get(op).into_iter().flatten().filter(move |s| s.domain == domain)
     }
 
-    /// The highest-ranking kernel that takes the node.
+    /// The highest-ranking kernel that takes the node; among equals the one registered first.
     pub fn choose(&self, cx: &BuildCx<'_>) -> Option<&KernelSpec> {
-        let domain = if cx.node.domain == "ai.onnx" { "" } else { &cx.node.domain };
-        self.of(domain, &cx.node.op_type)
-            .filter(|s| (s.versions.0..=s.versions.1).contains(&cx.opset) && (s.accepts)(cx))
-            .max_by_key(|s| s.rank)
+        let domain = if cx.node.domain == "ai.onnx" { "" } else { &*cx.node.domain };
+        let mut best: Option<&KernelSpec> = None;
+        for spec in self.specs.get(&*cx.node.op_type)? {
+            let fits = spec.domain == domain && (spec.versions.0..=spec.versions.1).contains(&cx.opset);
+            if fits && best.is_none_or(|best| spec.rank > best.rank) && (spec.accepts)(cx) {
+                best = Some(spec);
+            }
+        }
+        best
     }
 }
 
 impl std::fmt::Debug for KernelRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "KernelRegistry({} kernels)", self.specs.len())
+        write!(f, "KernelRegistry({} kernels)", self.specs.values().map(Vec::len).sum::<usize>())
     }
 }

@@ -1,12 +1,36 @@
 //! Sessions, plans, states and the kernel interface.
 #![forbid(unsafe_code)]
 
+mod axis;
 mod cancel;
+mod declared;
+mod decode;
+mod error;
+mod exec;
+mod feeds;
 mod kernel;
+mod options;
+mod outputs;
+mod plan;
+mod profile;
+mod report;
 mod run_cx;
+mod session;
+mod signature;
+mod state;
 mod team;
+mod zeros;
 
+pub use axis::normalize_axis;
 pub use cancel::{CancelToken, Cancelled};
+pub use error::{Mismatch, NodeFault, NodeFaultKind, RunError, SessionError, StateError};
+pub use feeds::Feeds;
 pub use kernel::{BuildCx, BuildError, InputFacts, Kernel, KernelError, KernelRegistry, KernelSpec};
+pub use options::{CallOptions, Decode, SessionOptions};
+pub use outputs::Outputs;
+pub use profile::{NodeTime, Profile};
+pub use report::Report;
 pub use run_cx::{CachePolicy, InputRef, RunCx};
+pub use session::{Port, Session, StateSlot};
+pub use state::{State, StateValues};
 pub use team::{Inline, Team};

@@ -40,6 +40,8 @@ pub struct RunCx<'a> {
     pub(crate) values: &'a mut [Option<Value>],
     pub(crate) constants: &'a [Value],
     pub(crate) outputs: &'a mut [Option<Value>],
+    /// Where the outputs go afterwards; `None` where nobody wants one.
+    pub(crate) targets: &'a [Option<u32>],
     pub(crate) pool: &'a mut Pool,
     pub(crate) ledger: &'a Ledger,
     pub(crate) team: &'a dyn Team,
@@ -162,7 +164,7 @@ impl<'a> RunCx<'a> {
 
     /// Whether somebody wants output `index`.
     pub fn wants(&self, index: usize) -> bool {
-        index < self.outputs.len()
+        matches!(self.targets.get(index), Some(Some(_)))
     }
 
     /// Sets output `index`.
@@ -196,15 +198,15 @@ impl<'a> RunCx<'a> {
     /// When the capacity is fixed and would be exceeded, or a size overflows.
     pub fn append(&mut self, index: usize, axis: usize, rows: usize) -> Result<AppendSlot, KernelError> {
         let past = self.tensor(index)?;
-        if let Some((view, at)) = past.append_view() {
-            if at == axis {
-                match view.claim(rows) {
-                    Ok(slot) => return Ok(slot),
-                    Err(full @ ClaimError::Full { .. }) if self.cache.growth.is_none() => {
-                        return Err(full.into());
-                    }
-                    Err(_) => {}
+        if let Some((view, at)) = past.append_view()
+            && at == axis
+        {
+            match view.claim(rows) {
+                Ok(slot) => return Ok(slot),
+                Err(full @ ClaimError::Full { .. }) if self.cache.growth.is_none() => {
+                    return Err(full.into());
                 }
+                Err(_) => {}
             }
         }
         let len = past.shape().get(axis).copied().unwrap_or(0);

@@ -1,0 +1,62 @@
+//! What a caller may choose for a session and for one call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{CachePolicy, CancelToken, Inline, Profile, Team};
+
+/// What becomes of an encoded initializer that no registered kernel takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decode {
+    /// The session is refused, naming the value.
+    #[default]
+    Off,
+    /// A node in front decodes it when a call first needs it: with a registered codec, else with the decoder that its
+    /// declaration brings. The decoded tensor is kept as long as the session.
+    OnDemand,
+}
+
+/// Choices for a session.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// The threads that kernels share work with.
+    pub team: Arc<dyn Team>,
+    /// How caches grow.
+    pub cache: CachePolicy,
+    /// What becomes of encoded initializers without a consumer.
+    pub decode: Decode,
+    /// The most bytes that decoders of the file may have in use at once.
+    pub decoder_memory: usize,
+}
+
+impl Default for SessionOptions {
+    fn default() -> SessionOptions {
+        SessionOptions {
+            team: Arc::new(Inline),
+            cache: CachePolicy::default(),
+            decode: Decode::Off,
+            decoder_memory: 4 << 30,
+        }
+    }
+}
+
+impl fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("threads", &self.team.threads())
+            .field("cache", &self.cache)
+            .field("decode", &self.decode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Choices for one call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions<'a> {
+    /// Stops the call from outside.
+    pub cancel: Option<&'a CancelToken>,
+    /// The outputs that the caller wants; `None` is all of them. What a state retains does not depend on it.
+    pub outputs: Option<&'a [&'a str]>,
+    /// Collects the time of each node.
+    pub profile: Option<&'a Profile>,
+}
