@@ -79,17 +79,10 @@ impl Unpack for Q5K {
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
         let [first, last] = nibble_row_registers(simd, records, half, 48);
-        let fifth = |at: usize| {
-            let bytes = unpack::bytes(records, at);
-            let bits = simd.load_quarters([bytes; 4]);
-            let bits = if half == 0 {
-                simd.shl_quarters::<4, 3, 2, 1>(bits)
-            } else {
-                simd.shr_quarters::<0, 1, 2, 3>(bits)
-            };
-            simd.and(bits, simd.splat(16))
-        };
-        [simd.or(first, fifth(16)), simd.or(last, fifth(32))]
+        [
+            simd.or(first, fifth_bits(simd, records, half, 16)),
+            simd.or(last, fifth_bits(simd, records, half, 32)),
+        ]
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
@@ -99,4 +92,16 @@ impl Unpack for Q5K {
     fn minima<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
         k_scales::block_minima(simd, records)
     }
+}
+
+/// The fifth bits, in their places, of the 16 elements of each block of half `half` whose bits begin at byte `at`.
+#[inline(always)]
+fn fifth_bits<S: Simd>(simd: S, record: &[u8], half: usize, at: usize) -> S::Codes {
+    let bits = simd.load_quarters([unpack::bytes(record, at); 4]);
+    let bits = if half == 0 {
+        simd.shl_quarters::<4, 3, 2, 1>(bits)
+    } else {
+        simd.shr_quarters::<0, 1, 2, 3>(bits)
+    };
+    simd.and(bits, simd.splat(16))
 }

@@ -104,16 +104,7 @@ impl Unpack for Q6K {
     }
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
-        let of = |at: usize| {
-            let (a, b) = (64 * half + at, 128 + 32 * half + at);
-            let (a, a2, b) =
-                (unpack::bytes(records, a), unpack::bytes(records, a + 32), unpack::bytes(records, b));
-            let low = simd.shr_quarters::<0, 0, 4, 4>(simd.load_quarters([a, a2, a, a2]));
-            let high = simd.shl_quarters::<4, 2, 0, 0>(simd.load_quarters([b; 4]));
-            let high = simd.shr_quarters::<0, 0, 0, 2>(high);
-            simd.or(simd.and(low, simd.splat(0x0f)), simd.and(high, simd.splat(0x30)))
-        };
-        [of(0), of(16)]
+        [registers(simd, records, half, 0), registers(simd, records, half, 16)]
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
@@ -123,4 +114,16 @@ impl Unpack for Q6K {
     fn groups(records: &[u8]) -> [u8; 16] {
         *unpack::bytes(records, SCALES)
     }
+}
+
+/// The codes of 16 elements from element `at` on of each block of half `half`.
+#[inline(always)]
+fn registers<S: Simd>(simd: S, record: &[u8], half: usize, at: usize) -> S::Codes {
+    let low = 64 * half + at;
+    let (a, b) = (unpack::bytes(record, low), unpack::bytes(record, low + 32));
+    let low = simd.shr_quarters::<0, 0, 4, 4>(simd.load_quarters([a, b, a, b]));
+    let high = unpack::bytes(record, 128 + 32 * half + at);
+    let high = simd.shl_quarters::<4, 2, 0, 0>(simd.load_quarters([high; 4]));
+    let high = simd.shr_quarters::<0, 0, 0, 2>(high);
+    simd.or(simd.and(low, simd.splat(0x0f)), simd.and(high, simd.splat(0x30)))
 }

@@ -40,6 +40,7 @@ impl Simd for Portable {
     const NARROW: bool = false;
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
+    const FLOAT_TILE: usize = 2;
 
     type Codes = [u8; 64];
     type Bits = [u32; 4];
@@ -114,7 +115,7 @@ impl Simd for Portable {
         [0; 4]
     }
     #[inline(always)]
-    fn dot<const MAX: u8>(self, codes: [[u8; 64]; 2], x: [&[u8; 64]; 2]) -> [i32; 4] {
+    fn dot(self, _max: u8, codes: [[u8; 64]; 2], x: [&[u8; 64]; 2]) -> [i32; 4] {
         sums(|register, at| i32::from(codes[register][at]) * x_at(x, register, at))
     }
     #[inline(always)]
@@ -155,8 +156,8 @@ impl Simd for Portable {
         *from
     }
     #[inline(always)]
-    fn sub_scaled<const FACTOR: i32>(self, a: [i32; 8], b: [i32; 8]) -> [i32; 8] {
-        lanes(|i| a[i].wrapping_sub(b[i].wrapping_mul(FACTOR)))
+    fn sub_scaled(self, a: [i32; 8], b: [i32; 8], factor: i32) -> [i32; 8] {
+        lanes(|i| a[i].wrapping_sub(b[i].wrapping_mul(factor)))
     }
     #[inline(always)]
     fn to_f32x8(self, a: [i32; 8]) -> [f32; 8] {
@@ -169,6 +170,11 @@ impl Simd for Portable {
     #[inline(always)]
     fn load_f32x8(self, from: &[f32; 8]) -> [f32; 8] {
         *from
+    }
+    #[inline(always)]
+    fn load_f32x8_bytes(self, from: &[u8; 32]) -> [f32; 8] {
+        let (values, _) = from.as_chunks::<4>();
+        lanes(|i| f32::from_le_bytes(values[i]))
     }
     #[inline(always)]
     fn store_f32x8(self, a: [f32; 8], to: &mut [f32; 8]) {
@@ -248,6 +254,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn row_scale(self, scale: i8) -> i32 {
         i32::from(scale)
+    }
+    #[inline(always)]
+    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> [i32; 16] {
+        lanes(|i| (pairs[i] as i16 as i32) * (x as i16 as i32) + (pairs[i] >> 16) * (x >> 16))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> [i32; 16] {

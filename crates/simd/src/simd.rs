@@ -44,6 +44,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     const SIGNED_OFFSET: i32;
     /// Activation rows of one tile of the matrix product.
     const TILE: usize;
+    /// As [`Simd::TILE`], in `f32`.
+    const FLOAT_TILE: usize;
 
     /// 64 bytes.
     type Codes: Copy;
@@ -105,8 +107,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// A half of zeros.
     fn zero_half(self) -> Self::Half;
-    /// The sums of unsigned codes of at most `MAX` times `x`; `MAX` is at most 63.
-    fn dot<const MAX: u8>(self, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
+    /// The sums of unsigned codes of at most `max` times `x`; `max` is a constant of at most 63.
+    fn dot(self, max: u8, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
     /// The sums of signed codes times `x`, plus [`Simd::SIGNED_OFFSET`] times the sum of `x`.
     fn dot_signed(self, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
     /// The sums of unsigned codes of at most 63 times `x` times the scale of their quarter.
@@ -128,14 +130,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Eight consecutive integers.
     fn i32x8(self, from: &[i32; 8]) -> Self::I32x8;
-    /// `a - b * factor`, wrapping.
-    fn sub_scaled<const FACTOR: i32>(self, a: Self::I32x8, b: Self::I32x8) -> Self::I32x8;
+    /// `a - b * factor`, wrapping; fast where `factor` is a constant power of two.
+    fn sub_scaled(self, a: Self::I32x8, b: Self::I32x8, factor: i32) -> Self::I32x8;
     /// To the nearest `f32`.
     fn to_f32x8(self, a: Self::I32x8) -> Self::F32x8;
     /// One value, eight times.
     fn splat_f32x8(self, x: f32) -> Self::F32x8;
     /// Eight consecutive values.
     fn load_f32x8(self, from: &[f32; 8]) -> Self::F32x8;
+    /// Eight consecutive FLOAT values, little-endian.
+    fn load_f32x8_bytes(self, from: &[u8; 32]) -> Self::F32x8;
     /// Writes the eight lanes.
     fn store_f32x8(self, a: Self::F32x8, to: &mut [f32; 8]);
     /// Eight consecutive FLOAT16 values, little-endian.
@@ -174,6 +178,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn widen_scaled(self, sum: Self::Sum, scales: &[i32; 16]) -> Self::I32x16;
     /// A row's scale in the form that [`Simd::widen_scaled`] takes.
     fn row_scale(self, scale: i8) -> i32;
+    /// For each row the sum of the products of two pairs of 16-bit integers, the low and the high half of each element.
+    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> Self::I32x16;
     /// Zeros.
     fn zero_i32x16(self) -> Self::I32x16;
     /// Sixteen consecutive integers.

@@ -109,6 +109,7 @@ impl Simd for Avx2 {
     const NARROW: bool = true;
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
+    const FLOAT_TILE: usize = 6;
 
     type Codes = [__m256i; 2];
     type Bits = [__m256i; 2];
@@ -208,14 +209,14 @@ impl Simd for Avx2 {
         op!(_mm256_setzero_si256())
     }
     #[inline(always)]
-    fn dot<const MAX: u8>(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
-        const { assert!(MAX <= 63) };
+    fn dot(self, max: u8, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
+        debug_assert!(max <= 63);
         let ([x0, x1], [codes0, codes1]) = ([self.load(x[0]), self.load(x[1])], codes);
         let [a, b]: [__m256i; 2] = both!((codes0, x0, codes1, x1) => _mm256_add_epi16(
             _mm256_maddubs_epi16(codes0, x0),
             _mm256_maddubs_epi16(codes1, x1)
         ));
-        if MAX <= 31 {
+        if max <= 31 {
             op!({
                 let sums = _mm256_add_epi16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
                 _mm256_madd_epi16(sums, ones())
@@ -303,6 +304,11 @@ impl Simd for Avx2 {
     fn row_scale(self, scale: i8) -> i32 {
         let scale = i32::from(scale);
         scale << 16 | scale & 0xffff
+    }
+    #[inline(always)]
+    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> [__m256i; 2] {
+        let pairs = self.load_i32x16(pairs);
+        both!((pairs) => _mm256_madd_epi16(pairs, _mm256_set1_epi32(x)))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> [__m256i; 2] {

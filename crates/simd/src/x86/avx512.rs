@@ -62,11 +62,27 @@ fn load64(bytes: &[u8; 64]) -> __m512i {
     mem!(_mm512_loadu_si512(bytes.as_ptr().cast()))
 }
 
+/// From four rows: result j has, in 128-bit lane l, element 4l + j of each row.
+#[inline(always)]
+fn interleave(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
+    op!({
+        let (ab0, ab1) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let (cd0, cd1) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        [
+            _mm512_unpacklo_epi64(ab0, cd0),
+            _mm512_unpackhi_epi64(ab0, cd0),
+            _mm512_unpacklo_epi64(ab1, cd1),
+            _mm512_unpackhi_epi64(ab1, cd1),
+        ]
+    })
+}
+
 impl Simd for Avx512 {
     const LEVEL: Level = Level::Avx512;
     const NARROW: bool = false;
     const SIGNED_OFFSET: i32 = 128;
     const TILE: usize = 8;
+    const FLOAT_TILE: usize = 12;
 
     type Codes = __m512i;
     type Bits = [__mmask64; 2];
@@ -147,14 +163,15 @@ impl Simd for Avx512 {
         op!(_mm512_setzero_si512())
     }
     #[inline(always)]
-    fn dot<const MAX: u8>(self, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
+    fn dot(self, _max: u8, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
         let (x0, x1) = (load64(x[0]), load64(x[1]));
         op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[0], x0), codes[1], x1))
     }
     #[inline(always)]
     fn dot_signed(self, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
         // As unsigned codes, 128 larger.
-        self.dot::<63>(codes.map(|c| self.xor(c, self.splat(0x80))), x)
+        let flip = self.splat(0x80);
+        self.dot(63, [self.xor(codes[0], flip), self.xor(codes[1], flip)], x)
     }
     #[inline(always)]
     fn dot_scaled(self, codes: [__m512i; 2], x: [&[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
@@ -170,10 +187,11 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [__m512i; 2] {
         let scales = mem!(_mm512_broadcast_i32x4(_mm_loadu_si128(scales.as_ptr().cast())));
-        [0, 1].map(|register| {
-            let order = load64(&QUARTER_ORDER[half][register]);
-            op!(_mm512_srai_epi16::<8>(_mm512_shuffle_epi8(scales, order)))
-        })
+        let order = &QUARTER_ORDER[half];
+        op!([
+            _mm512_srai_epi16::<8>(_mm512_shuffle_epi8(scales, load64(&order[0]))),
+            _mm512_srai_epi16::<8>(_mm512_shuffle_epi8(scales, load64(&order[1]))),
+        ])
     }
     #[inline(always)]
     fn join(self, halves: [__m512i; 2]) -> __m256i {
@@ -190,20 +208,12 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn transpose(self, r: [__m512i; 16], to: &mut [[u8; 64]; 16]) {
-        // Within 128-bit lanes four rows at a time: quads[i][j] has, in lane l, element 4l + j of rows 4i..4i+4.
-        let quads: [[__m512i; 4]; 4] = std::array::from_fn(|i| {
-            let [a, b, c, d] = [r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]];
-            op!({
-                let (ab0, ab1) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-                let (cd0, cd1) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-                [
-                    _mm512_unpacklo_epi64(ab0, cd0),
-                    _mm512_unpackhi_epi64(ab0, cd0),
-                    _mm512_unpacklo_epi64(ab1, cd1),
-                    _mm512_unpackhi_epi64(ab1, cd1),
-                ]
-            })
-        });
+        let quads = [
+            interleave(r[0], r[1], r[2], r[3]),
+            interleave(r[4], r[5], r[6], r[7]),
+            interleave(r[8], r[9], r[10], r[11]),
+            interleave(r[12], r[13], r[14], r[15]),
+        ];
         for j in 0..4 {
             let [a, b, c, d] = [quads[0][j], quads[1][j], quads[2][j], quads[3][j]];
             let columns = op!({
@@ -244,6 +254,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn row_scale(self, scale: i8) -> i32 {
         i32::from(scale)
+    }
+    #[inline(always)]
+    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> __m512i {
+        op!(_mm512_madd_epi16(self.load_i32x16(pairs), _mm512_set1_epi32(x)))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> __m512i {

@@ -58,9 +58,8 @@ macro_rules! eight_lanes {
             mem!(_mm256_loadu_si256(from.as_ptr().cast()))
         }
         #[inline(always)]
-        fn sub_scaled<const FACTOR: i32>(self, a: __m256i, b: __m256i) -> __m256i {
-            // A product by a constant power of two becomes a shift.
-            op!(_mm256_sub_epi32(a, _mm256_mullo_epi32(b, _mm256_set1_epi32(FACTOR))))
+        fn sub_scaled(self, a: __m256i, b: __m256i, factor: i32) -> __m256i {
+            op!(_mm256_sub_epi32(a, _mm256_mullo_epi32(b, _mm256_set1_epi32(factor))))
         }
         #[inline(always)]
         fn to_f32x8(self, a: __m256i) -> __m256 {
@@ -73,6 +72,10 @@ macro_rules! eight_lanes {
         #[inline(always)]
         fn load_f32x8(self, from: &[f32; 8]) -> __m256 {
             mem!(_mm256_loadu_ps(from.as_ptr()))
+        }
+        #[inline(always)]
+        fn load_f32x8_bytes(self, from: &[u8; 32]) -> __m256 {
+            mem!(_mm256_loadu_ps(from.as_ptr().cast()))
         }
         #[inline(always)]
         fn store_f32x8(self, a: __m256, to: &mut [f32; 8]) {
