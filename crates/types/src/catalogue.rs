@@ -184,30 +184,44 @@ impl Catalogue {
         }
     }
 
-    fn with_reader<T>(
-        &self,
-        files: Option<&ExternalResolver>,
-        read: impl FnOnce(&mut TypeReader<'_>) -> Option<T>,
-    ) -> (Option<T>, Vec<Fault>) {
-        let mut faults = FaultList::default();
-        let lookup = |id| self.lookup(id);
-        let value = read(&mut TypeReader { lookup: &lookup, files, faults: &mut faults });
-        (value, faults.into_vec())
-    }
-
     /// The type that a graph's `TypeProto` declares. `path` is where it stands, for messages; may be empty.
     ///
     /// # Errors
     /// All faults, each with its path. The list is empty where the only fault is a reference to a declaration that
     /// is itself faulty.
     pub fn value_type(&self, proto: &TypeProto, path: &str) -> Result<ValueType, Faults> {
-        let (ty, faults) = self.with_reader(None, |reader| reader.graph_type(proto, &Path::root(path)));
+        let mut faults = FaultList::default();
+        let ty = self.value_type_into(proto, &Path::root(path), &mut faults);
+        let faults = faults.into_vec();
         ty.filter(|_| faults.is_empty()).ok_or(Faults(faults))
     }
 
     /// All faults of a graph's `TypeProto`; `path` is where it stands.
     pub fn check_type(&self, proto: &TypeProto, path: &str) -> Vec<Fault> {
-        self.with_reader(None, |reader| reader.graph_type(proto, &Path::root(path))).1
+        let mut faults = FaultList::default();
+        self.value_type_into(proto, &Path::root(path), &mut faults);
+        faults.into_vec()
+    }
+
+    pub(crate) fn value_type_into(
+        &self,
+        proto: &TypeProto,
+        path: &Path<'_>,
+        faults: &mut FaultList,
+    ) -> Option<ValueType> {
+        let lookup = |id| self.lookup(id);
+        TypeReader { lookup: &lookup, files: None, faults }.graph_type(proto, path)
+    }
+
+    pub(crate) fn struct_type_into(
+        &self,
+        proto: &StructTypeProto,
+        path: &Path<'_>,
+        files: Option<&ExternalResolver>,
+        faults: &mut FaultList,
+    ) -> Option<Arc<StructType>> {
+        let lookup = |id| self.lookup(id);
+        TypeReader { lookup: &lookup, files, faults }.layout(proto, path)
     }
 
     /// The struct type that an encoded value names: an exact reference, or an inline declaration.
@@ -220,7 +234,9 @@ impl Catalogue {
         path: &str,
         files: Option<&ExternalResolver>,
     ) -> Result<Arc<StructType>, Faults> {
-        let (ty, faults) = self.with_reader(files, |reader| reader.layout(proto, &Path::root(path)));
+        let mut faults = FaultList::default();
+        let ty = self.struct_type_into(proto, &Path::root(path), files, &mut faults);
+        let faults = faults.into_vec();
         ty.filter(|_| faults.is_empty()).ok_or(Faults(faults))
     }
 }

@@ -115,6 +115,26 @@ pub enum CodecError {
         /// How many there are.
         available: usize,
     },
+    /// The bytes are too few or too many.
+    #[error("{expected} bytes are needed, not {actual}")]
+    PayloadLength {
+        /// Bytes needed.
+        expected: u64,
+        /// Bytes given.
+        actual: u64,
+    },
+    /// The value stands for no tensor.
+    #[error("the value has no logical type: read its records by field")]
+    NoLogicalType,
+    /// The records have no codec here.
+    #[error("no codec is registered for {ty}")]
+    NoCodec {
+        /// The struct type.
+        ty: String,
+    },
+    /// The decoded tensor exceeds the address space.
+    #[error("the decoded tensor exceeds the address space")]
+    TooLarge,
     /// The format cannot be written.
     #[error("the format has no encoder")]
     NoEncoder,

@@ -184,6 +184,46 @@ pub enum TypeError {
         /// What is wrong with the constant.
         error: Box<TensorError>,
     },
+    /// An affine layout is wrong.
+    #[error(transparent)]
+    Affine(#[from] crate::AffineError),
+    /// An encoded value without a layout.
+    #[error("the encoded value has no layout: give it an affine layout or a struct type")]
+    NoLayout,
+    /// A logical type that is no tensor.
+    #[error("the logical type must be a tensor, not {actual}")]
+    LogicalNotTensor {
+        /// The declared type.
+        actual: String,
+    },
+    /// A logical type with symbolic or unknown extents, or more elements than memory has places.
+    #[error("the logical type must have concrete extents and fit into memory; it is {actual}")]
+    LogicalNotConcrete {
+        /// The declared type.
+        actual: String,
+    },
+    /// A payload that ends within a record.
+    #[error("{payload} bytes are no whole number of records of {record} bytes")]
+    PartialRecord {
+        /// Bytes of the payload.
+        payload: u64,
+        /// Bytes of a record.
+        record: u64,
+    },
+    /// A payload of the wrong length.
+    #[error("the codes take {expected} bytes, and the payload has {actual}")]
+    PayloadLength {
+        /// Bytes that the logical type's elements take.
+        expected: u64,
+        /// Bytes of the payload.
+        actual: u64,
+    },
+    /// The payload cannot be had.
+    #[error("the payload: {reason}")]
+    Payload {
+        /// Why.
+        reason: String,
+    },
     /// More faults than are worth listing.
     #[error("there are more than {limit} faults; the rest is not listed")]
     More {

@@ -29,12 +29,12 @@ mod value;
 mod value_type;
 mod write_types;
 
-pub use affine::Affine;
+pub use affine::{Affine, AffineError};
 pub use builder::StructBuilder;
 pub use catalogue::Catalogue;
 pub use codec::{Codec, CodecError};
 pub use difference::Difference;
-pub use encoded::{EncodedValue, Layout};
+pub use encoded::{EncodedType, EncodedValue, Layout};
 pub use error::{Fault, Faults, TensorError, TypeError};
 pub use layout::StructLayout;
 pub use record_error::RecordError;
