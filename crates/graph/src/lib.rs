@@ -3,6 +3,7 @@
 
 mod agree;
 mod bindings;
+mod build;
 mod calls;
 mod error;
 mod function;
@@ -15,8 +16,10 @@ mod order;
 mod path;
 mod payload;
 mod problem;
+mod sparse;
 mod verify;
 
+pub use build::{Attr, FunctionBuilder, GraphBuilder, ModelBuilder, NodeBuilder, PayloadSource, Var};
 pub use error::{Error, Fault, Faults, Unavailable};
 pub use function::{Function, Opsets};
 pub use graph::{Binding, Capture, Graph, Initializer, SparseTensor};

@@ -93,10 +93,6 @@ impl FaultList {
         self.faults.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.faults.len()
-    }
-
     pub(crate) fn into_vec(self) -> Vec<Fault> {
         self.faults
     }

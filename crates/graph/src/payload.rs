@@ -29,8 +29,7 @@ pub(crate) fn encoded(proto: &EncodedValueProto, context: &Context<'_>) -> Resul
         let ty = context.catalogue.value_type(proto.logical_type()?, "").ok()?;
         ty.as_tensor()?.to_concrete()
     })?;
-    // BRIDGE until heirloom_types::EncodedValue::from_proto lands
-    Err(Failure::Problem(Problem::External { name: proto.name().into(), reason: "BRIDGE".into() }))
+    EncodedValue::load(proto, context.catalogue, context.resolver).map_err(Failure::Types)
 }
 
 /// Whether the file of a payload can be had.

@@ -68,6 +68,16 @@ pub enum Problem {
         /// The initializer's type.
         actual: String,
     },
+    /// Two types of one value.
+    #[error("`{name}` is declared as {declared}, and as {actual}")]
+    TypeConflict {
+        /// The value.
+        name: String,
+        /// The first type.
+        declared: String,
+        /// The other.
+        actual: String,
+    },
     /// The main graph's inputs and outputs need types.
     #[error("the graph's {what} `{name}` has no type")]
     NoType {
@@ -158,8 +168,7 @@ pub enum Problem {
         outputs: Vec<String>,
     },
     /// A binding's input or output is in another binding too.
-    #[error("binding {input} <- {output}: {what} `{}` is in the binding {} already", 
-        if *.what == "input" { input } else { output }, first)]
+    #[error("binding {input} <- {output}: the {what} is in the binding {first} already")]
     BindingTwice {
         /// The input.
         input: String,
@@ -286,9 +295,6 @@ pub enum Problem {
         /// The bytes given.
         actual: u64,
     },
-    /// Payload bytes that do not lie one behind the other.
-    #[error("the tensor is a strided view: make it dense first (`heirloom_mem::copy::to_dense`)")]
-    NotDense,
     /// A value was handed to a graph that does not know it.
     #[error("`{name}` belongs to another graph; here it is neither defined nor visible")]
     Foreign {
@@ -317,6 +323,7 @@ impl Problem {
             Problem::Redefined { .. } => "redefined",
             Problem::Undefined { .. } => "undefined",
             Problem::InitializerType { .. } => "initializer-type",
+            Problem::TypeConflict { .. } => "type-conflict",
             Problem::NoType { .. } => "no-type",
             Problem::Cycle { .. } => "cycle",
             Problem::Unsorted { .. } => "unsorted",
@@ -339,7 +346,6 @@ impl Problem {
             Problem::Recursion { .. } => "recursion",
             Problem::CallSize { .. } => "call-size",
             Problem::Length { .. } => "length",
-            Problem::NotDense => "not-dense",
             Problem::Foreign { .. } => "foreign",
             Problem::More { .. } => "more",
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use heirloom_mem::{DType, Shape, Tensor};
 use heirloom_proto::{EncodedValueProto, GraphProto, SparseTensorProto, TensorProto};
 use heirloom_types::{Constant, TensorError};
 
@@ -10,6 +9,7 @@ use super::Importer;
 use crate::graph::SparseTensor;
 use crate::path::Path;
 use crate::payload::{self, Failure};
+use crate::sparse::fitting_shape;
 use crate::{Initializer, Problem};
 
 impl Importer<'_> {
@@ -113,13 +113,13 @@ impl Importer<'_> {
         let values = part(self, proto.values(), "values");
         let indices = part(self, proto.indices(), "indices");
         let (values, indices) = (values?, indices?);
-        let shape = sparse_shape(proto.dims(), &values, &indices);
-        let checked = shape.and_then(|shape| match self.context.is_strict {
-            true => positions(&indices, &shape).map(|()| shape),
-            false => Ok(shape),
-        });
-        match checked {
-            Ok(shape) => Some(Initializer::Sparse(Arc::new(SparseTensor { values, indices, shape }))),
+        let sparse = fitting_shape(proto.dims(), &values, &indices)
+            .map(|shape| SparseTensor { values, indices, shape })
+            .and_then(
+                |sparse| if self.context.is_strict { sparse.check().map(|()| sparse) } else { Ok(sparse) },
+            );
+        match sparse {
+            Ok(sparse) => Some(Initializer::Sparse(Arc::new(sparse))),
             Err(reason) => {
                 self.fault(path, Problem::Sparse { reason });
                 None
@@ -140,52 +140,4 @@ impl Importer<'_> {
             }),
         }
     }
-}
-
-/// The dense shape, where values and indices fit it and each other.
-fn sparse_shape(dims: &[i64], values: &Tensor, indices: &Tensor) -> Result<Shape, String> {
-    let shape: Option<Shape> = dims.iter().map(|&extent| usize::try_from(extent).ok()).collect();
-    let shape = shape.filter(|shape| heirloom_mem::element_count(shape).is_some());
-    let shape = shape.ok_or_else(|| format!("the shape {dims:?} is impossible"))?;
-    let &[count] = values.shape() else {
-        return Err(format!("`values` has the shape {:?}; it takes one axis", values.shape()));
-    };
-    if indices.dtype() != DType::Int64 {
-        return Err(format!("`indices` is {}; it takes INT64", indices.dtype()));
-    }
-    if indices.shape() != [count] && indices.shape() != [count, shape.len()] {
-        return Err(format!(
-            "`indices` has the shape {:?}; for {count} values of {shape:?} it takes [{count}] or [{count}, {}]",
-            indices.shape(),
-            shape.len()
-        ));
-    }
-    Ok(shape)
-}
-
-/// Checks that positions ascend and lie within the shape.
-fn positions(indices: &Tensor, shape: &[usize]) -> Result<(), String> {
-    let count = indices.shape().first().copied().unwrap_or(0);
-    let total = heirloom_mem::element_count(shape).unwrap_or(0);
-    let bytes = indices.dense_bytes().ok_or("`indices` is no dense tensor")?;
-    let mut numbers =
-        bytes.chunks_exact(8).map(|eight| i64::from_le_bytes(eight.try_into().expect("eight bytes")));
-    let linear = indices.shape().len() == 1;
-    let mut last: Option<usize> = None;
-    for entry in 0..count {
-        let position = if linear {
-            numbers.next().and_then(|it| usize::try_from(it).ok()).filter(|&it| it < total)
-        } else {
-            shape.iter().try_fold(0usize, |sum, &extent| {
-                let at = usize::try_from(numbers.next()?).ok().filter(|&at| at < extent)?;
-                Some(sum * extent + at)
-            })
-        };
-        let position = position.ok_or_else(|| format!("index {entry} lies outside of {shape:?}"))?;
-        if last.is_some_and(|last| last >= position) {
-            return Err(format!("index {entry} does not ascend"));
-        }
-        last = Some(position);
-    }
-    Ok(())
 }
