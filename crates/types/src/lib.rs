@@ -16,10 +16,13 @@ mod encoded;
 mod error;
 pub mod floats;
 mod layout;
+mod matching;
+mod native;
 mod path;
 mod read_types;
 mod record_error;
 mod records;
+mod registry;
 mod rules;
 mod size;
 mod slot;
@@ -37,14 +40,17 @@ pub use difference::Difference;
 pub use encoded::{EncodedType, EncodedValue, Layout};
 pub use error::{Fault, Faults, TensorError, TypeError};
 pub use layout::StructLayout;
+pub use matching::{DimBindings, Mismatch};
+pub use native::{Binding, BindingError, NativeField, NativeRecord, field_type};
 pub use record_error::RecordError;
 pub use records::{FieldView, Record, Records};
-pub use slot::{Leaf, Located, Slot, SlotDim, Step, parse_path};
+pub use registry::{CodecRegistry, RegistryError};
+pub use slot::{ByteLayout, Leaf, Located, Slot, SlotDim, Step, parse_path};
 pub use struct_type::{Component, Constant, Content, Field, Kind, MAX_DEPTH, StructType};
 pub use tensor_proto::{
     constant_from_proto, strings_to_proto, tensor_from_proto, tensor_to_proto, value_from_proto,
 };
-pub use value::{MapKey, StringTensor, StructValue, TensorType, Value};
+pub use value::{MapKey, PayloadPart, StringTensor, StructValue, TensorType, Value};
 pub use value_type::{Dim, TensorSpec, ValueType};
 
 pub use heirloom_proto::FunctionProto;

@@ -69,6 +69,15 @@ impl Slot {
     }
 }
 
+/// Where everything lies in one instance of a struct type that has a fixed size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ByteLayout {
+    /// Bits of an instance.
+    pub bits: u64,
+    /// All leaves in the order of their offsets; constants are none.
+    pub slots: Vec<Slot>,
+}
+
 /// What a path leads to.
 #[derive(Clone, Debug)]
 pub enum Located<'a> {
@@ -262,7 +271,7 @@ fn content_bits(content: &Content) -> u64 {
 }
 
 /// Bits of a value of a type that is known to have a fixed size, whose arithmetic was checked when it was declared.
-fn value_bits(ty: &ValueType) -> u64 {
+pub(crate) fn value_bits(ty: &ValueType) -> u64 {
     match ty {
         ValueType::Struct(ty) => ty.bit_size().unwrap_or(0),
         ValueType::Tensor(spec) => {
@@ -301,6 +310,15 @@ impl StructType {
     pub fn locate_names<S: AsRef<str>>(&self, names: &[S]) -> Result<Located<'_>, RecordError> {
         let steps: SmallVec<[Step<'_>; 8]> = names.iter().map(|name| Step::Name(name.as_ref())).collect();
         self.locate(&steps)
+    }
+
+    /// The byte layout: the size and all leaves, at most `limit` of them.
+    ///
+    /// # Errors
+    /// As [`slots`](StructType::slots).
+    pub fn byte_layout(&self, limit: usize) -> Result<ByteLayout, RecordError> {
+        let slots = self.slots(limit)?;
+        Ok(ByteLayout { bits: self.bit_size().unwrap_or(0), slots })
     }
 
     /// All leaves of a record in the order of their offsets.
