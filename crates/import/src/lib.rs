@@ -1,1 +1,8 @@
-//! Importers: GGUF files and the model architectures they hold.
+//! Importers: files of other formats as models that keep their weights where they are.
+#![forbid(unsafe_code)]
+#![deny(clippy::as_conversions)]
+
+mod error;
+pub mod gguf;
+
+pub use error::ImportError;

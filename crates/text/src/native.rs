@@ -11,12 +11,10 @@ mod split;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) use byte_level::character_of;
-
 use self::lookup::{MergeTable, TokenTable};
 use self::merge::Merger;
 use self::special::{Fragment, SpecialTokens};
-use self::split::Splitter;
+pub(crate) use self::split::{Splitter, find as find_splitter};
 use crate::end_tokens::end_tokens;
 use crate::{EncodeOptions, StringTable, TextError, TokenType, Tokenizer, Vocabulary, VocabularyModel};
 
@@ -56,8 +54,7 @@ impl NativeTokenizer {
     pub fn new(mut vocabulary: Vocabulary) -> Result<Self, TextError> {
         vocabulary.check()?;
         let texts = token_bytes(&vocabulary);
-        let normal = |id: u32| u8::from(vocabulary.token_type(id as usize) == TokenType::Normal);
-        let tokens = TokenTable::new(texts, normal);
+        let tokens = TokenTable::new(texts, |id, text| merge_rank(&vocabulary, id, text));
         let special = special_tokens(&vocabulary, &tokens);
         let bytes = byte_tokens(&vocabulary, &tokens);
         let (algorithm, default_bos) = match vocabulary.model {
@@ -269,6 +266,18 @@ impl Tokenizer for NativeTokenizer {
     fn adds_begin_of_text(&self) -> bool {
         self.add_begin
     }
+}
+
+/// Which of several tokens with the same `text` merging finds: normal ones before the others. A SentencePiece token
+/// that is spelled with a plain space, not with the visible one, is matched before merging or not at all.
+fn merge_rank(vocabulary: &Vocabulary, id: u32, text: &[u8]) -> Option<u8> {
+    let normal = vocabulary.token_type(id as usize) == TokenType::Normal;
+    let sentence_piece = vocabulary.model == VocabularyModel::SentencePiece;
+    let plain_space = || {
+        let spelling = vocabulary.tokens.get(id as usize).unwrap_or_default();
+        text.contains(&b' ') && spelling.contains(&b' ')
+    };
+    if sentence_piece && !normal && plain_space() { None } else { Some(normal.into()) }
 }
 
 /// Appends what a token of a byte-level vocabulary stands for; a spelling that is not byte-level stands for itself.

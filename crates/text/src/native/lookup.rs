@@ -18,8 +18,8 @@ pub(crate) struct TokenTable {
 
 impl TokenTable {
     /// Indexes `texts`. Where several tokens have the same bytes, the one with the highest `rank` is found, then
-    /// the one with the highest id; tokens without bytes are never found.
-    pub(crate) fn new(mut texts: StringTable, rank: impl Fn(u32) -> u8) -> Self {
+    /// the one with the highest id; tokens without bytes or rank are never found.
+    pub(crate) fn new(mut texts: StringTable, rank: impl Fn(u32, &[u8]) -> Option<u8>) -> Self {
         texts.shrink();
         let capacity = (texts.len().max(4) * 2).next_power_of_two();
         let mut table = Self {
@@ -30,12 +30,13 @@ impl TokenTable {
         };
         for id in 0..table.texts.len() as u32 {
             let text = table.text(id).unwrap_or_default();
-            if text.is_empty() {
+            let rank_of = |id| rank(id, text);
+            if text.is_empty() || rank_of(id).is_none() {
                 continue;
             }
             let slot = table.slot(text);
             let found = table.slots[slot];
-            if found == EMPTY || rank(found) <= rank(id) {
+            if found == EMPTY || rank_of(found) <= rank_of(id) {
                 table.slots[slot] = id;
             }
         }

@@ -1,5 +1,5 @@
 //! How byte-pair vocabularies cut text into words before merging: one scanner, and a table of the ways that
-//! published models use it. Each row states what the model's own regular expression says; the tests compare the two.
+//! published models use it. Each row also has the regular expressions that say the same; the tests compare the two.
 
 use std::ops::Range;
 
@@ -35,6 +35,9 @@ enum LetterPrefix {
 #[derive(Debug)]
 pub(crate) struct Splitter {
     pub(crate) names: &'static [&'static str],
+    /// The same in the language of `tokenizer.json`: each expression cuts what the one before it left, and what
+    /// matches and what lies between are words.
+    pub(crate) expressions: &'static [&'static str],
     contractions: Contractions,
     letter_prefix: LetterPrefix,
     numbers: Numbers,
@@ -48,8 +51,23 @@ pub(crate) struct Splitter {
     pub(crate) add_bos: bool,
 }
 
+/// Words as GPT-2 has them.
+const GPT_2_WORDS: &str = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// Words as Llama 3 and Qwen 2 have them, but for the numerals.
+macro_rules! words_with_numerals {
+    ($numerals:literal) => {
+        concat!(
+            "'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|",
+            $numerals,
+            "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+        )
+    };
+}
+
 const GPT_2: Splitter = Splitter {
     names: &["gpt-2", "phi-2", "mpt", "olmo", "jina-es", "jina-de", "gigachat", "mellum", "modern-bert"],
+    expressions: &[GPT_2_WORDS],
     contractions: Contractions::LowerCase,
     letter_prefix: LetterPrefix::Space,
     numbers: Numbers::RunAfterSpace,
@@ -64,11 +82,13 @@ pub(crate) const SPLITTERS: &[Splitter] = &[
     GPT_2,
     Splitter {
         names: &["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"],
+        expressions: &[r"\p{N}", GPT_2_WORDS],
         numbers: Numbers::ApartFirst,
         ..GPT_2
     },
     Splitter {
         names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"],
+        expressions: &[words_with_numerals!("\\p{N}{1,3}")],
         contractions: Contractions::AnyCase,
         letter_prefix: LetterPrefix::AnyMark,
         numbers: Numbers::Groups(3),
@@ -79,6 +99,7 @@ pub(crate) const SPLITTERS: &[Splitter] = &[
     },
     Splitter {
         names: &["qwen2", "deepseek-r1-qwen", "stablelm2"],
+        expressions: &[words_with_numerals!("\\p{N}")],
         contractions: Contractions::AnyCase,
         letter_prefix: LetterPrefix::AnyMark,
         numbers: Numbers::Groups(1),
@@ -200,3 +221,6 @@ fn run(text: &str, range: Range<usize>, belongs: impl Fn(char) -> bool) -> Optio
     let length = tail.find(|c| !belongs(c)).unwrap_or(tail.len());
     (length > 0).then_some(range.start + length)
 }
+
+#[cfg(test)]
+mod tests;

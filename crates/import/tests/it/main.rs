@@ -1,0 +1,8 @@
+//! The GGUF reader and the importers.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods)]
+
+mod build;
+mod hostile;
+mod reader;
+mod real;
