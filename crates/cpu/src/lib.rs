@@ -3,7 +3,9 @@
 mod activation;
 mod attention;
 mod disjoint;
+mod gather;
 mod lanes;
+mod linear;
 pub mod matmul;
 mod norm;
 mod team;
@@ -13,4 +15,5 @@ use heirloom_runtime::KernelSpec;
 pub use team::{ClaimTeam, DEFAULT_SPIN};
 
 /// All kernels of this crate, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).
-pub const KERNELS: &[KernelSpec] = &[attention::SPEC, norm::SPEC, activation::SWISH, activation::SIGMOID];
+pub const KERNELS: &[KernelSpec] =
+    &[activation::SIGMOID, activation::SWISH, attention::SPEC, gather::SPEC, linear::GEMM, norm::SPEC];
