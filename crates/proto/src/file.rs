@@ -50,15 +50,28 @@ impl SaveOptions {
 /// of [`check_payloads`]. And those of the file system; the target is then as it was.
 pub fn save(model: &ModelProto, path: &Path, options: &SaveOptions) -> Result<(), Error> {
     check_payloads(model)?;
+    check_size(model, path, options)?;
+    replace(path, |file| model.encode_to(file)).map_err(|source| Error::Write { path: path.into(), source })
+}
+
+/// Whether [`save`] would refuse the model for its size. Nothing is written.
+///
+/// # Errors
+/// When the file would exceed 2 GiB and that is not allowed.
+pub fn check_size(model: &ModelProto, path: &Path, options: &SaveOptions) -> Result<(), Error> {
     let bytes = model.encoded_len();
     if bytes > READABLE_BY_ALL && !options.allow_over_2gib {
         return Err(Error::Over2Gib { path: path.into(), bytes, limit: READABLE_BY_ALL });
     }
-    replace(path, |file| model.encode_to(file)).map_err(|source| Error::Write { path: path.into(), source })
+    Ok(())
 }
 
-/// Writes a new file beside `path` and renames it to `path` once it is complete and durable.
-fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+/// Writes a new file beside `path` and renames it to `path` once it is complete and durable; a file that is mapped
+/// may be replaced so.
+///
+/// # Errors
+/// Those of `write` and of the file system; the target is then as it was.
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let (mut file, temporary) = create_beside(path)?;
     let outcome = write(&mut file).and_then(|()| {
         if let Ok(meta) = fs::metadata(path) {

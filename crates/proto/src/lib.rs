@@ -33,7 +33,7 @@ pub use decode::Limits;
 pub use encode::UnknownField;
 pub use error::{DecodeError, Error, Problem};
 pub use external::{ExternalError, ExternalLocation, ExternalResolver};
-pub use file::{READABLE_BY_ALL, SaveOptions, load, save};
+pub use file::{READABLE_BY_ALL, SaveOptions, check_size, load, replace, save};
 pub use generated::*;
 pub use message::{FieldInfo, FieldKind, Ints, MessageInfo};
 pub use packed::{Packed, PackedIter};
