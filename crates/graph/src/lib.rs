@@ -15,7 +15,9 @@ mod node;
 mod order;
 mod path;
 mod payload;
+mod payloads;
 mod problem;
+mod save;
 mod sparse;
 mod verify;
 
@@ -26,4 +28,5 @@ pub use graph::{Binding, Capture, Graph, Initializer, SparseTensor};
 pub use model::{Model, OpenOptions};
 pub use node::{AttrError, AttrValue, Attributes, Node, NodeId, ValueId};
 pub use problem::Problem;
+pub use save::{External, PayloadFile, SaveOptions, save_proto};
 pub use verify::{verify, verify_file};
