@@ -17,6 +17,15 @@ pub(crate) enum CliError {
     /// A model could not be fetched.
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
+    /// A language model could not be opened or run.
+    #[error(transparent)]
+    Llm(#[from] heirloom::llm::LlmError),
+    /// A file could not be imported.
+    #[error(transparent)]
+    Import(#[from] heirloom::import::ImportError),
+    /// A state could not be made or changed.
+    #[error(transparent)]
+    State(#[from] heirloom::StateError),
     /// Anything that the message says whole.
     #[error("{0}")]
     Message(String),

@@ -4,8 +4,10 @@
 mod cmd;
 mod error;
 mod fetch;
+mod llm;
 mod memory;
 mod out;
+mod report;
 
 use std::process::ExitCode;
 

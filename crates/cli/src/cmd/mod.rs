@@ -30,5 +30,11 @@ macro_rules! commands {
 }
 
 commands! {
+    bench: Bench,
+    chat: Chat,
     fetch: Fetch,
+    generate: Generate,
+    import: Import,
+    logits: Logits,
+    tokenize: Tokenize,
 }

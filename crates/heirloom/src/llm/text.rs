@@ -1,0 +1,91 @@
+//! A model's tokenizer and chat template, from the GGUF file that its metadata names or from the metadata itself.
+
+use std::path::{Component, Path};
+
+use heirloom_graph::Model;
+use heirloom_import::gguf::{Gguf, VocabularyFields, vocabulary};
+use heirloom_text::{
+    ChatTemplate, JsonTokenizer, NativeTokenizer, StringTable, TemplateTokens, TokenType, Tokenizer,
+};
+use heirloom_text::{Vocabulary, VocabularyModel};
+
+use super::LlmError;
+
+/// Text of one model.
+pub(super) struct Text {
+    pub(super) tokenizer: Box<dyn Tokenizer>,
+    pub(super) template: Option<ChatTemplate>,
+}
+
+impl Text {
+    pub(super) fn of(model: &Model, path: &Path) -> Result<Text, LlmError> {
+        if let Some(location) = model.metadata_value("heirloom.text") {
+            return Text::of_gguf(path, location);
+        }
+        let json = model
+            .metadata_value("heirloom.tokenizer")
+            .ok_or_else(|| LlmError::NoText { path: path.into() })?;
+        let tokenizer = Box::new(JsonTokenizer::from_json(json.as_bytes())?);
+        let token = |key: &str| model.metadata_value(key).map(str::to_owned);
+        let tokens = TemplateTokens {
+            bos: token("heirloom.bos_token"),
+            eos: token("heirloom.eos_token"),
+            ..TemplateTokens::default()
+        };
+        let template = model.metadata_value("heirloom.chat_template");
+        Ok(Text { tokenizer, template: template.map(|t| ChatTemplate::new(t, tokens)).transpose()? })
+    }
+
+    fn of_gguf(path: &Path, location: &str) -> Result<Text, LlmError> {
+        let inside = !location.is_empty()
+            && Path::new(location)
+                .components()
+                .all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+        if !inside {
+            return Err(LlmError::TextLocation { path: path.into(), location: location.into() });
+        }
+        let file = path.parent().unwrap_or(Path::new("")).join(location);
+        let wrong = |source| LlmError::TextFile { path: path.into(), source };
+        let gguf = Gguf::open(&file).map_err(wrong)?;
+        let vocabulary = owned(vocabulary(&gguf).map_err(wrong)?)?;
+        let spelled = |id: Option<u32>| {
+            let spelling = vocabulary.tokens.get(id? as usize)?;
+            Some(String::from_utf8_lossy(spelling).into_owned())
+        };
+        let tokens = TemplateTokens {
+            bos: spelled(vocabulary.bos),
+            eos: spelled(vocabulary.eos),
+            unknown: spelled(vocabulary.unknown),
+            padding: spelled(vocabulary.padding),
+        };
+        let template =
+            vocabulary.chat_template.as_deref().map(|t| ChatTemplate::new(t, tokens)).transpose()?;
+        Ok(Text { tokenizer: Box::new(NativeTokenizer::new(vocabulary)?), template })
+    }
+}
+
+/// The fields of the file as the vocabulary that the text crate takes.
+fn owned(fields: VocabularyFields<'_>) -> Result<Vocabulary, LlmError> {
+    let table = |array: &heirloom_import::gguf::Array<'_>| {
+        let mut table = StringTable::default();
+        array.strings().for_each(|s| table.push(s));
+        table
+    };
+    let mut vocabulary = Vocabulary::new(VocabularyModel::from_name(fields.model)?, table(&fields.tokens));
+    vocabulary.pre = fields.pre.map(str::to_owned);
+    vocabulary.scores = fields.scores.iter().flat_map(|a| a.floats()).collect();
+    vocabulary.token_types =
+        fields.token_types.iter().flat_map(|a| a.integers()).map(TokenType::from_number).collect();
+    vocabulary.merges = fields.merges.as_ref().map(table).unwrap_or_default();
+    vocabulary.bos = fields.bos;
+    vocabulary.eos = fields.eos;
+    vocabulary.eot = fields.eot;
+    vocabulary.eom = fields.eom;
+    vocabulary.unknown = fields.unknown;
+    vocabulary.padding = fields.padding;
+    vocabulary.add_bos = fields.add_bos;
+    vocabulary.add_eos = fields.add_eos;
+    vocabulary.add_space_prefix = fields.add_space_prefix;
+    vocabulary.chat_template = fields.chat_template.map(str::to_owned);
+    Ok(vocabulary)
+}
