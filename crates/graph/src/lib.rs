@@ -5,6 +5,7 @@ mod agree;
 mod bindings;
 mod build;
 mod calls;
+mod edit;
 mod error;
 mod function;
 mod graph;
@@ -22,6 +23,7 @@ mod sparse;
 mod verify;
 
 pub use build::{Attr, FunctionBuilder, GraphBuilder, ModelBuilder, NodeBuilder, PayloadSource, Var};
+pub use edit::Edit;
 pub use error::{Error, Fault, Faults, Unavailable};
 pub use function::{Function, Opsets};
 pub use graph::{Binding, Capture, Graph, Initializer, SparseTensor};

@@ -75,6 +75,7 @@ pub struct Model {
     metadata: Vec<(String, String)>,
     path: Option<PathBuf>,
     resolver: ExternalResolver,
+    options: OpenOptions,
 }
 
 /// What importing a model yields beside the faults.
@@ -200,8 +201,16 @@ impl Model {
             metadata: metadata.collect(),
             path: path.map(PathBuf::from),
             resolver,
+            options: options.clone(),
             proto,
         })
+    }
+
+    /// Another message with this model's folder and options.
+    pub(crate) fn with_proto(&self, proto: ModelProto) -> Result<Model, Error> {
+        let mut model = Model::import(proto, None, self.resolver.base_dir(), &self.options)?;
+        model.path.clone_from(&self.path);
+        Ok(model)
     }
 
     /// The main graph.
