@@ -30,6 +30,7 @@ commands! {
     layers "layers": "each crate depends on lower layers only; unsafe code in three crates only",
     proto_gen "proto": "the message code of heirloom-proto, from onnx.proto (--check: only compare)",
     requirements "requirements": "each requirement with the tests that prove it; a due one needs a test",
+    size "size": "what heirloom-proto costs as a shared library, against the limits of N1",
     test "test": "all tests and checks (--only, --skip, --list)",
     tidy "tidy": "file lengths, machine paths, host names, words left over, sorted tables, SAFETY comments",
 }

@@ -124,6 +124,7 @@ pub(crate) fn fields<'a>(message: &'a dyn Message) -> SmallVec<[(&'static FieldI
 }
 
 /// Where a field's value goes.
+#[cfg_attr(not(feature = "extensions"), allow(dead_code, reason = "ONNX itself has no such field"))]
 pub(crate) enum Slot<'a> {
     Unknown,
     Text(&'a mut Core, &'a mut Text),
@@ -199,6 +200,7 @@ impl<T: Message + Default> MessageList for Vec<T> {
 }
 
 /// The field values that generated code makes out of what it stores.
+#[cfg_attr(not(feature = "extensions"), allow(dead_code, reason = "ONNX itself has no such field"))]
 impl<'a> FieldValue<'a> {
     pub(crate) fn text(core: &'a Core, text: Text) -> Option<FieldValue<'a>> {
         core.text(text).map(FieldValue::Text)

@@ -21,6 +21,25 @@ pub(super) fn emit(out: &mut String, place: &Place<'_>) {
     }
 }
 
+/// The names of the accessors of one field, as [`emit`] and `oneof::accessors` give them.
+pub(super) fn names(place: &Place<'_>) -> Vec<String> {
+    let (id, name) = (place.id.clone(), &place.field.name);
+    let with = |prefix: &str, suffix: &str| format!("{prefix}{name}{suffix}");
+    let presence = [id.clone(), with("has_", ""), with("set_", "")];
+    let more: Vec<String> = match place.store {
+        _ if place.field.oneof.is_some() && place.store == Store::Message => vec![with("", "_mut")],
+        _ if place.field.oneof.is_some() => Vec::new(),
+        Store::Text if place.field.kind == Kind::String => vec![with("clear_", ""), with("", "_bytes")],
+        Store::Text => vec![with("clear_", ""), with("", "_shared"), format!("set_{name}_shared")],
+        Store::Payload | Store::Number => vec![with("clear_", "")],
+        Store::Message => vec![with("clear_", ""), with("", "_mut")],
+        Store::Texts | Store::Ints | Store::Floats | Store::Packed | Store::Messages => {
+            return vec![id, with("", "_mut")];
+        }
+    };
+    presence.into_iter().chain(more).collect()
+}
+
 /// A method with the field's comment and more lines of documentation.
 fn method(out: &mut String, place: &Place<'_>, more: &str, code: &str) {
     docs(out, &place.field.doc);

@@ -130,6 +130,68 @@ fn each_message(out: &mut String, it: &Message) {
     }
 }
 
+/// The size library's list of methods, unformatted.
+pub(super) fn method_list(schema: &Schema) -> String {
+    let mut out = header("Every method of every message.");
+    out.push_str(
+        "use std::fmt::Debug;\nuse std::hint::black_box;\n\n/// Takes every address; a table would cost a relocation for each.\n\
+         pub(crate) fn keep() {\n",
+    );
+    for (file, _, names) in FILES {
+        let is_extension = *file == EXTENSIONS;
+        for it in names.iter().filter_map(|name| schema.messages.iter().find(|it| it.name == **name)) {
+            methods_of(&mut out, it, is_extension);
+        }
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// What every message has, from the macro `message!` and from derives.
+const OF_EVERY_MESSAGE: &[&str] = &[
+    "new",
+    "default",
+    "clone",
+    "eq",
+    "fmt",
+    "decode",
+    "decode_within",
+    "encoded_len",
+    "encode_to",
+    "to_bytes",
+    "to_canonical_bytes",
+    "original",
+    "unknown_fields",
+    "clear_unknown_fields",
+    "find_invalid_utf8",
+    "info",
+];
+
+fn methods_of(out: &mut String, it: &Message, is_extension: bool) {
+    let path = message::rust_path(&it.full_name).replacen("crate", "heirloom_proto", 1);
+    let mut add = |cfg: &str, method: &str| {
+        _ = writeln!(out, "{cfg}black_box({path}::{method} as *const ());");
+    };
+    let cfg_of_message = if is_extension { CFG } else { "" };
+    for method in OF_EVERY_MESSAGE {
+        add(cfg_of_message, method);
+    }
+    for oneof in &it.oneofs {
+        add(cfg_of_message, oneof);
+        add(cfg_of_message, &format!("clear_{oneof}"));
+    }
+    for field in &it.fields {
+        let place = message::Place::new(it, field, is_extension);
+        let cfg = if is_extension { CFG } else { place.cfg };
+        for method in super::accessors::names(&place) {
+            add(cfg, &method);
+        }
+    }
+    for nested in &it.nested {
+        methods_of(out, nested, is_extension);
+    }
+}
+
 /// Marks what the feature brings.
 pub(super) const CFG: &str = "#[cfg(feature = \"extensions\")]\n";
 

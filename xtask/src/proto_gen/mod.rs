@@ -13,6 +13,8 @@ use std::process::{Command, Stdio};
 
 const PROTO: &str = "crates/proto/onnx.proto";
 const GENERATED: &str = "crates/proto/src/generated";
+/// The methods that the library of `cargo xtask size` holds.
+const METHODS: &str = "crates/proto/size/src/methods.rs";
 
 /// Writes the generated files; `--check` compares instead; `--descriptor FILE` writes the schema as a
 /// `FileDescriptorSet`, which other protobuf implementations read.
@@ -28,10 +30,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 
 fn files(set: &schema::Descriptors) -> Result<Vec<(String, String)>, Faults> {
     let schema = schema::Schema::new(set)?;
-    emit::files(&schema)?
-        .into_iter()
-        .map(|(name, text)| Ok((format!("{GENERATED}/{name}.rs"), format_rust(&text)?)))
-        .collect()
+    let methods = (METHODS.to_owned(), emit::method_list(&schema));
+    let messages = emit::files(&schema)?.into_iter().map(|(name, text)| (format!("{GENERATED}/{name}.rs"), text));
+    messages.chain([methods]).map(|(path, text)| Ok((path, format_rust(&text)?))).collect()
 }
 
 fn write(set: &schema::Descriptors) -> Outcome {

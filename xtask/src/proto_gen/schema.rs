@@ -167,10 +167,7 @@ fn field(it: &FieldDescriptorProto, of: &DescriptorProto, at: &[i32], docs: &Doc
     Ok(Field {
         name: it.name().to_owned(),
         number: it.number(),
-        doc: match doc(docs, at, it.name()) {
-            Ok(text) => text,
-            Err(faults) => return Err(faults),
-        },
+        doc: doc(docs, at, it.name())?,
         repeated: it.label() == Label::Repeated,
         packed: it.options.as_ref().is_some_and(|options| options.packed()),
         oneof: oneof.map(|oneof| oneof.name().to_owned()),
