@@ -23,10 +23,14 @@ pub struct Body {
 
 /// The value of an attribute.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Attr<'a> {
+pub enum Attr<'a> {
+    /// An integer.
     Int(i64),
+    /// A float.
     Float(f32),
+    /// Integers.
     Ints(&'a [i64]),
+    /// Strings.
     Strings(&'a [&'a str]),
 }
 
@@ -60,19 +64,25 @@ impl Attr<'_> {
 /// The name of the decoder's input.
 const INPUT: &str = "records";
 
+impl Default for Body {
+    fn default() -> Body {
+        Body { nodes: Vec::new(), opset: OPSET }
+    }
+}
+
 impl Body {
     /// An empty body.
-    pub(crate) fn new() -> Body {
-        Body { nodes: Vec::new(), opset: OPSET }
+    pub fn new() -> Body {
+        Body::default()
     }
 
     /// Writes the decoder in operator set `version` at least.
-    pub(crate) fn require_opset(&mut self, version: i64) {
+    pub fn require_opset(&mut self, version: i64) {
         self.opset = self.opset.max(version);
     }
 
     /// The result of `op` over `inputs`.
-    pub(crate) fn op(&mut self, op: &str, inputs: &[&Val], attributes: &[(&str, Attr<'_>)]) -> Val {
+    pub fn op(&mut self, op: &str, inputs: &[&Val], attributes: &[(&str, Attr<'_>)]) -> Val {
         let output = format!("v{}", self.nodes.len());
         let mut node = NodeProto::default();
         node.set_op_type(op);
@@ -84,101 +94,101 @@ impl Body {
     }
 
     /// The field at `path` of all records: [records, *enclosing dimensions, *field shape]; a constant: [1, *shape].
-    pub(crate) fn field(&mut self, path: &[&str]) -> Val {
+    pub fn field(&mut self, path: &[&str]) -> Val {
         let value = self.op("Field", &[&Val(INPUT.to_owned())], &[("path", Attr::Strings(path))]);
         self.nodes.last_mut().expect("the node just added").set_domain(DOMAIN);
         value
     }
 
     /// The field at `path` as FLOAT.
-    pub(crate) fn float_field(&mut self, path: &[&str]) -> Val {
+    pub fn float_field(&mut self, path: &[&str]) -> Val {
         let field = self.field(path);
         self.cast(&field, DType::Float)
     }
 
     /// The components `names` of the bit packing at `path` as FLOAT, joined along the packing's dimension, which is
     /// `axis` of each.
-    pub(crate) fn joined_components(&mut self, path: &[&str], names: &[&str], axis: i64) -> Val {
+    pub fn joined_components(&mut self, path: &[&str], names: &[&str], axis: i64) -> Val {
         let parts: Vec<Val> = names.iter().map(|name| self.field(&[path, &[name]].concat())).collect();
         let joined = self.concat(&parts.iter().collect::<Vec<_>>(), axis);
         self.cast(&joined, DType::Float)
     }
 
     /// `value` converted.
-    pub(crate) fn cast(&mut self, value: &Val, to: DType) -> Val {
+    pub fn cast(&mut self, value: &Val, to: DType) -> Val {
         self.op("Cast", &[value], &[("to", Attr::Int(i64::from(to.onnx())))])
     }
 
     /// A FLOAT scalar.
-    pub(crate) fn float(&mut self, value: f32) -> Val {
+    pub fn float(&mut self, value: f32) -> Val {
         self.op("Constant", &[], &[("value_float", Attr::Float(value))])
     }
 
     /// An INT32 scalar.
-    pub(crate) fn int32(&mut self, value: i64) -> Val {
+    pub fn int32(&mut self, value: i64) -> Val {
         let value = self.op("Constant", &[], &[("value_int", Attr::Int(value))]);
         self.cast(&value, DType::Int32)
     }
 
     /// An INT64 vector.
-    pub(crate) fn ints(&mut self, values: &[i64]) -> Val {
+    pub fn ints(&mut self, values: &[i64]) -> Val {
         self.op("Constant", &[], &[("value_ints", Attr::Ints(values))])
     }
 
     /// `a + b`.
-    pub(crate) fn add(&mut self, a: &Val, b: &Val) -> Val {
+    pub fn add(&mut self, a: &Val, b: &Val) -> Val {
         self.op("Add", &[a, b], &[])
     }
 
     /// `a - b`.
-    pub(crate) fn sub(&mut self, a: &Val, b: &Val) -> Val {
+    pub fn sub(&mut self, a: &Val, b: &Val) -> Val {
         self.op("Sub", &[a, b], &[])
     }
 
     /// `a * b`.
-    pub(crate) fn mul(&mut self, a: &Val, b: &Val) -> Val {
+    pub fn mul(&mut self, a: &Val, b: &Val) -> Val {
         self.op("Mul", &[a, b], &[])
     }
 
     /// `value - offset`.
-    pub(crate) fn minus(&mut self, value: &Val, offset: f32) -> Val {
+    pub fn minus(&mut self, value: &Val, offset: f32) -> Val {
         let offset = self.float(offset);
         self.sub(value, &offset)
     }
 
     /// `low + high * 2^bits`, the parts of a code that a record stores apart, as FLOAT.
-    pub(crate) fn with_high_bits(&mut self, low: &Val, high: &Val, bits: i32) -> Val {
+    pub fn with_high_bits(&mut self, low: &Val, high: &Val, bits: i32) -> Val {
         let weight = self.float(2f32.powi(bits));
         let high = self.mul(high, &weight);
         self.add(low, &high)
     }
 
     /// `values` one after another along `axis`.
-    pub(crate) fn concat(&mut self, values: &[&Val], axis: i64) -> Val {
+    pub fn concat(&mut self, values: &[&Val], axis: i64) -> Val {
         self.op("Concat", values, &[("axis", Attr::Int(axis))])
     }
 
     /// `value` in another shape; 0 keeps the extent of that axis, so that it holds for no records too.
-    pub(crate) fn reshape(&mut self, value: &Val, shape: &[i64]) -> Val {
+    pub fn reshape(&mut self, value: &Val, shape: &[i64]) -> Val {
         let shape = self.ints(shape);
         self.op("Reshape", &[value, &shape], &[])
     }
 
     /// A vector [records] as a column [records, 1].
-    pub(crate) fn column(&mut self, value: &Val) -> Val {
+    pub fn column(&mut self, value: &Val) -> Val {
         self.reshape(value, &[0, 1])
     }
 
     /// `table[indices]` for a constant field of shape [entries].
-    pub(crate) fn lookup(&mut self, table: &[&str], indices: &Val) -> Val {
+    pub fn lookup(&mut self, table: &[&str], indices: &Val) -> Val {
         let table = self.float_field(table);
         let table = self.reshape(&table, &[-1]);
         let indices = self.cast(indices, DType::Int32);
         self.op("Gather", &[&table, &indices], &[("axis", Attr::Int(0))])
     }
 
-    /// The function that computes `output`.
-    pub(crate) fn finish(self, format: &str, output: &Val) -> FunctionProto {
+    /// The function that decodes `format`: it computes `output`, [records, elements of a record].
+    pub fn finish(self, format: &str, output: &Val) -> FunctionProto {
         let mut function = FunctionProto::default();
         function.set_domain(DOMAIN);
         function.set_name(&format!("decode_{format}"));

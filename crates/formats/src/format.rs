@@ -80,16 +80,40 @@ impl Codec for Format {
 
     fn encode(&self, values: &[f32], records: &mut [u8]) -> Result<(), CodecError> {
         self.check(records.len(), values.len())?;
-        if let Some(index) = values.iter().position(|v| !v.is_finite()) {
-            return Err(CodecError::Value { index, value: values[index] });
-        }
+        check_finite(values)?;
         (self.encode)(values, records);
         Ok(())
+    }
+}
+
+impl Codec for &'static Format {
+    fn elements(&self) -> usize {
+        self.elements
+    }
+
+    fn record_bytes(&self) -> usize {
+        self.record_bytes
+    }
+
+    fn decode(&self, records: &[u8], out: &mut [f32]) -> Result<(), CodecError> {
+        (**self).decode(records, out)
+    }
+
+    fn encode(&self, values: &[f32], records: &mut [u8]) -> Result<(), CodecError> {
+        (**self).encode(values, records)
     }
 }
 
 impl fmt::Debug for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name, self.type_id)
+    }
+}
+
+/// Refuses NaN and infinities, which no block format can hold beside other values.
+pub(crate) fn check_finite(values: &[f32]) -> Result<(), CodecError> {
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(index) => Err(CodecError::Value { index, value: values[index] }),
+        None => Ok(()),
     }
 }

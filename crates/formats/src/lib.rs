@@ -9,6 +9,10 @@
 //! `1,000,000 + 100 * (GGUF's type number) + revision`, others count from 1,100,000; the revision begins with 1 and goes
 //! up when the declaration changes in any way that values depend on.
 //!
+//! Formats whose parameters lie apart from their codes, or whose tables are the value's own, have a type for each shape
+//! or table: [`Shaped`]. Where its parameters are few numbers they make the type id, 2^59 or more ([`Shaped::type_id`]);
+//! a type with a table is declared inline, or under an identity of the model's.
+//!
 //! # Adding a format
 //! A file with a type that implements [`Block`] and its row `FORMAT`, and one name in the table below. The table enrols
 //! it in the conformance tests.
@@ -17,19 +21,30 @@
 mod block;
 mod body;
 mod declare;
+mod error;
 mod fit;
 mod format;
 mod half_floats;
 mod k_scales;
 mod mx;
+mod shape_of;
+mod shaped;
+mod small_parameters;
+mod table_codes;
 mod unpack;
 
-use heirloom_types::StructLayout;
+use std::sync::Arc;
+
+use heirloom_types::{Codec, StructLayout};
 
 pub use block::Block;
-pub use body::{Body, Val};
+pub use body::{Attr, Body, Val};
+pub use error::FormatError;
 pub use format::Format;
+pub use shaped::{FAMILIES, Family, Shaped};
 pub use unpack::Unpack;
+
+pub use shaped::{codebook, k_means, mat_mul_n_bits, mixed_bits, nvfp4};
 
 macro_rules! formats {
     ($($module:ident,)*) => {
@@ -72,6 +87,17 @@ formats! {
 pub fn recognize(layout: &StructLayout) -> Option<&'static Format> {
     let format = FORMATS.iter().find(|format| Some(format.type_id) == layout.type_id)?;
     (**format.declaration() == *layout.declaration).then_some(format)
+}
+
+/// The native codec for `layout`, of whichever format or family: the one lookup for those that only decode.
+///
+/// The declaration counts, decoder included. Formats of the table have their identity besides ([`recognize`]); types
+/// that a [family](Family) makes may have any or none.
+pub fn codec(layout: &StructLayout) -> Option<Arc<dyn Codec>> {
+    if let Some(format) = recognize(layout) {
+        return Some(Arc::new(format));
+    }
+    FAMILIES.iter().find_map(|family| (family.recognize)(&layout.declaration))
 }
 
 /// The format with the number `gguf_type` in GGUF files.

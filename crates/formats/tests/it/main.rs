@@ -2,5 +2,8 @@
 #![allow(clippy::disallowed_methods)]
 
 mod conformance;
+mod families;
+mod fixture;
 mod random;
 mod recorded;
+mod subject;

@@ -4,6 +4,8 @@
 use heirloom_formats::by_name;
 use heirloom_types::Codec;
 
+use crate::fixture::Fixture;
+
 struct Case {
     name: String,
     records: &'static [u8],
@@ -21,29 +23,21 @@ fn definition_cases() -> Vec<Case> {
 }
 
 fn cases(fixture: &'static [u8], count: usize) -> Vec<Case> {
-    let mut rest = fixture;
-    let mut take = |count: usize| {
-        let (head, tail) = rest.split_at(count);
-        rest = tail;
-        head
-    };
-    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap()) as usize;
-    let floats =
-        |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect::<Vec<_>>();
+    let mut fixture = Fixture::new(fixture);
     let mut cases = Vec::new();
     for _ in 0..count {
-        let length = usize::from(take(1)[0]);
-        let name = std::str::from_utf8(take(length)).unwrap().to_owned();
+        let length = usize::from(fixture.bytes(1)[0]);
+        let name = std::str::from_utf8(fixture.bytes(length)).unwrap().to_owned();
         let format = by_name(&name).unwrap_or_else(|| panic!("a format `{name}`"));
-        let count = number(take(4));
-        let records = take(count * format.record_bytes);
-        let values = floats(take(4 * count * format.elements));
-        let count = number(take(4));
-        let inputs = floats(take(4 * count * format.elements));
-        let encoded = take(count * format.record_bytes);
+        let count = fixture.number();
+        let records = fixture.bytes(count * format.record_bytes);
+        let values = fixture.floats(count * format.elements);
+        let count = fixture.number();
+        let inputs = fixture.floats(count * format.elements);
+        let encoded = fixture.bytes(count * format.record_bytes);
         cases.push(Case { name, records, values, inputs, encoded });
     }
-    assert!(take(0).is_empty() && rest.is_empty(), "the whole fixture was read");
+    assert!(fixture.is_empty(), "the whole fixture was read");
     cases
 }
 
