@@ -1,5 +1,5 @@
 //! All tests and checks, in the order in which a fault is cheapest to find. Sets up what it needs: a Python
-//! environment in `.venv`, cargo-deny in `target/tools`, the real models in Heirloom's cache.
+//! environment in `.venv`, cargo-deny in `target/cargo-deny`, the real models in Heirloom's cache.
 
 mod process;
 mod reading;

@@ -29,6 +29,12 @@ pub(super) const STEPS: &[Step] = &[
     step("tidy", Reading::Check, || xtask(&["tidy"]), "rules of our own"),
     step("requirements", Reading::Check, || xtask(&["requirements"]), "each due requirement has its tests"),
     step("docs", Reading::Check, || xtask(&["docs"]), "links and commands in the documentation"),
+    step(
+        "xtask",
+        Reading::Rust,
+        || Ok(vec![cargo(XTASK_TESTS)]),
+        "tests of this tool, in the profile it is built with",
+    ),
     step("clippy", Reading::Check, || Ok(vec![cargo(CLIPPY)]), "lints, warnings refused"),
     step("rust", Reading::Rust, rust_tests, "Rust tests"),
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
@@ -40,7 +46,8 @@ pub(super) const STEPS: &[Step] = &[
 ];
 
 const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-const DOC_TESTS: &[&str] = &["test", "--workspace", "--doc", "--no-fail-fast"];
+const DOC_TESTS: &[&str] = &["test", "--workspace", "--exclude", "xtask", "--doc", "--no-fail-fast"];
+const XTASK_TESTS: &[&str] = &["test", "--package", "xtask", "--profile", "xtask"];
 const RELEASE: &[&str] = &["build", "--release", "--package", "heirloom-cli"];
 const CARGO_DENY_VERSION: &str = "0.20.2";
 const MODELS: &[&str] = &["smollm2-135m-instruct", "qwen2.5-coder-0.5b-instruct"];
@@ -73,22 +80,22 @@ fn rust_tests() -> Result<Vec<Command>, Faults> {
     Ok(vec![if has_nextest() {
         let levels =
             ["--status-level", "fail", "--final-status-level", "fail", "--failure-output", "immediate"];
-        let mut tests = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"]);
+        let mut tests = cargo(&["nextest", "run", "--workspace", "--exclude", "xtask", "--no-fail-fast"]);
         tests.args(levels);
         tests
     } else {
-        cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+        cargo(&["test", "--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--no-fail-fast"])
     }])
 }
 
 fn deny() -> Result<Vec<Command>, Faults> {
-    let tools = workspace::target().join("tools");
-    let program = tools.join("bin").join("cargo-deny");
+    let folder = workspace::target().join("cargo-deny");
+    let program = folder.join("bin").join("cargo-deny");
     let mut commands = Vec::new();
     if !program.exists() {
         let mut install =
             cargo(&["install", "--locked", "--quiet", "cargo-deny", "--version", CARGO_DENY_VERSION]);
-        install.arg("--root").arg(tools);
+        install.arg("--root").arg(folder);
         commands.push(install);
     }
     commands.push(command(program, &["check", "--hide-inclusion-graph", "bans", "licenses", "sources"]));
