@@ -1,8 +1,13 @@
-//! Writes a model that holds each format's declaration, random records of it and what the native codec makes of them:
-//! `tests/python/test_decoders.py` runs the in-file decoders with the `onnx` reference and compares.
+//! Writes a model that holds each format's declaration, random records of it and what the native codec makes of them,
+//! and the contract's examples with values worked out by hand: `tests/python/test_decoders.py` runs the in-file
+//! decoders with the `onnx` reference and compares.
 //!
 //!     cargo run -p heirloom-formats --example write_decoders -- OUT.onnx
 #![allow(clippy::disallowed_methods)]
+
+#[allow(dead_code)]
+#[path = "../tests/it/contract_types.rs"]
+mod contract_types;
 
 use std::path::Path;
 
@@ -35,6 +40,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             add(&mut graph, &name, &shaped.declaration(None), &*shaped, 3, &mut seed)?;
         }
     }
+    for (ty, records, values) in contract_types::examples() {
+        model.struct_types_mut().push(ty.to_proto());
+        let shape = [records.len() / ty.record_bytes()?, values.len() * ty.record_bytes()? / records.len()];
+        push(&mut graph, ty.name(), &ty, records, &shape, values)?;
+    }
+    model.struct_types_mut().push(contract_types::codebook2().to_proto());
     model.set_graph(graph);
     heirloom_proto::save(&model, Path::new(&path), &SaveOptions::default())?;
     Ok(())
@@ -58,13 +69,24 @@ fn add(
         codec.encode(&inputs, &mut records)?;
         codec.decode(&records, &mut values)?;
     }
+    push(graph, name, declaration, records, &shape, values)
+}
+
+fn push(
+    graph: &mut GraphProto,
+    name: &str,
+    declaration: &StructType,
+    records: Vec<u8>,
+    shape: &[usize],
+    values: Vec<f32>,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut encoded = EncodedValueProto::new();
     encoded.set_name(name);
     encoded.set_struct_type(declaration.to_reference());
-    encoded.set_logical_type(ValueType::Tensor(TensorSpec::concrete(DType::Float, &shape)).to_proto());
+    encoded.set_logical_type(ValueType::Tensor(TensorSpec::concrete(DType::Float, shape)).to_proto());
     encoded.set_raw_data(Bytes::from_vec(records));
     graph.encoded_initializer_mut().push(encoded);
-    let decoded = Tensor::from_vec(&shape, values)?;
+    let decoded = Tensor::from_vec(shape, values)?;
     graph.initializer_mut().push(tensor_to_proto(&decoded, &format!("{name}{DECODED}"))?);
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Block<54, 256> for Tq1_0 {
             for power in &POWERS[..digits] {
                 // Bytes first: an exhausted zip has then taken no value.
                 for (byte, value) in record[first..first + count].iter().zip(values.by_ref()) {
-                    let digit = u16::from(byte.wrapping_mul(*power)) * 3 >> 8;
+                    let digit = (u16::from(byte.wrapping_mul(*power)) * 3) >> 8;
                     *value = scale * (i32::from(digit) - 1) as f32;
                 }
             }

@@ -44,7 +44,7 @@ impl Nvfp4 {
     /// When they are none, or no multiple of 16.
     pub fn new(elements: usize) -> Result<Nvfp4, FormatError> {
         let blocks = elements / BLOCK;
-        if blocks == 0 || elements % BLOCK != 0 || elements > 1 << 48 {
+        if blocks == 0 || !elements.is_multiple_of(BLOCK) || elements > 1 << 48 {
             return Err(FormatError::Parameter {
                 format: FAMILY.name,
                 parameter: "elements",

@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods)]
 
 mod conformance;
+mod contract;
+mod contract_types;
 mod families;
 mod fixture;
 mod random;
