@@ -29,6 +29,25 @@ pub fn into<T: Copy>(to: &mut [T], from: &[T], purpose: Purpose, ledger: &Ledger
     count(std::mem::size_of_val(from), purpose, ledger);
 }
 
+/// Fills `to` with the runs of `from`, one behind the other; counted once.
+///
+/// # Panics
+/// When the runs are together shorter or longer than `to`.
+pub fn runs<'a, T: Copy + 'a>(
+    to: &mut [T],
+    from: impl Iterator<Item = &'a [T]>,
+    purpose: Purpose,
+    ledger: &Ledger,
+) {
+    let mut at = 0;
+    for run in from {
+        to[at..at + run.len()].copy_from_slice(run);
+        at += run.len();
+    }
+    assert_eq!(at, to.len(), "the runs fill the target");
+    count(std::mem::size_of_val(to), purpose, ledger);
+}
+
 /// A copy of `from` on the heap, 64-byte aligned.
 pub fn to_bytes(from: &[u8], purpose: Purpose, ledger: &Ledger) -> Bytes {
     let mut to = BytesMut::zeroed(from.len(), ledger);

@@ -137,7 +137,7 @@ pub enum KernelError {
     },
     /// A tensor cannot be viewed as the kernel needs it.
     #[error(transparent)]
-    View(#[from] ViewError),
+    View(Box<ViewError>),
     /// A cache cannot take the rows.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -163,6 +163,12 @@ pub enum KernelError {
     /// Anything else.
     #[error("{0}")]
     Other(String),
+}
+
+impl From<ViewError> for KernelError {
+    fn from(error: ViewError) -> KernelError {
+        KernelError::View(Box::new(error))
+    }
 }
 
 /// The kernels that a session may choose from.

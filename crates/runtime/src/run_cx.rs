@@ -6,6 +6,7 @@ use heirloom_mem::{
 };
 use heirloom_types::Value;
 
+use crate::plan::Constant;
 use crate::{CancelToken, KernelError, Team};
 
 /// How caches grow when an append finds no room.
@@ -38,7 +39,7 @@ pub struct RunCx<'a> {
     /// Bit `i`: the call needs input `i` no more after this node.
     pub(crate) last_use: u64,
     pub(crate) values: &'a mut [Option<Value>],
-    pub(crate) constants: &'a [Value],
+    pub(crate) constants: &'a [Constant],
     pub(crate) outputs: &'a mut [Option<Value>],
     /// Where the outputs go afterwards; `None` where nobody wants one.
     pub(crate) targets: &'a [Option<u32>],
@@ -60,11 +61,13 @@ impl<'a> RunCx<'a> {
         self.outputs.len()
     }
 
-    /// Input `index`; `None` where it is absent.
+    /// Input `index`; `None` where it is absent. The elements of constant tensors are aligned.
     pub fn value(&self, index: usize) -> Option<&Value> {
         match self.inputs.get(index).copied().flatten()? {
             InputRef::Slot(slot) => self.values[slot as usize].as_ref(),
-            InputRef::Constant(at) => self.constants.get(at as usize),
+            InputRef::Constant(at) => {
+                self.constants.get(at as usize).map(|constant| constant.get(self.ledger))
+            }
         }
     }
 

@@ -11,13 +11,13 @@ use std::time::Instant;
 use heirloom_mem::Ledger;
 use heirloom_types::Value;
 
-use crate::plan::{Block, Label, ResultRef, Step, Work};
+use crate::plan::{Block, Constant, Label, ResultRef, Step, Work};
 use crate::{CachePolicy, CancelToken, InputRef, KernelError, Profile, RunCx, Team};
 
 /// What all steps of a call share.
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'a> {
-    pub constants: &'a [Value],
+    pub constants: &'a [Constant],
     pub ledger: &'a Ledger,
     pub team: &'a dyn Team,
     pub cancel: &'a CancelToken,
@@ -87,15 +87,15 @@ fn run_step(env: &Env<'_>, frame: &mut Frame, step: &Step) -> Result<(), Box<Fau
 pub(crate) fn read<'a>(env: &Env<'a>, frame: &'a Frame, from: InputRef) -> Option<&'a Value> {
     match from {
         InputRef::Slot(slot) => frame.values[slot as usize].as_ref(),
-        InputRef::Constant(at) => env.constants.get(at as usize),
+        InputRef::Constant(at) => env.constants.get(at as usize).map(|constant| constant.get(env.ledger)),
     }
 }
 
 /// A result of a block that ran, moved where the block owns it.
-pub(crate) fn result(constants: &[Value], frame: &mut Frame, result: ResultRef) -> Option<Value> {
+pub(crate) fn result(constants: &[Constant], frame: &mut Frame, result: ResultRef) -> Option<Value> {
     match result.from {
         InputRef::Slot(slot) if result.take => frame.values[slot as usize].take(),
         InputRef::Slot(slot) => frame.values[slot as usize].clone(),
-        InputRef::Constant(at) => constants.get(at as usize).cloned(),
+        InputRef::Constant(at) => constants.get(at as usize).map(|constant| constant.value().clone()),
     }
 }

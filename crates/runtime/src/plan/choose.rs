@@ -18,7 +18,7 @@ pub(super) enum Choice {
 }
 
 /// What is known of a constant.
-pub(super) fn constant_facts(name: &Arc<str>, value: &Value) -> InputFacts {
+pub(crate) fn constant_facts(name: &Arc<str>, value: &Value) -> InputFacts {
     let (dtype, shape) = match value {
         Value::Tensor(tensor) => {
             (Some(tensor.dtype()), Some(heirloom_mem::Shape::from_slice(tensor.shape())))

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::choose::{self, Choice};
-use super::{LBlock, LStep, Label, Operand, Plan, Reg, Work, constant, slots};
+use super::{Constant, LBlock, LStep, Label, Operand, Plan, Reg, Work, constant, slots};
 use crate::signature::Signature;
 use crate::{InputFacts, KernelRegistry, NodeFault, NodeFaultKind, SessionError, SessionOptions};
 
@@ -130,7 +130,7 @@ pub(super) struct Lowering<'m> {
     pub model: &'m Model,
     pub registry: &'m KernelRegistry,
     pub options: &'m SessionOptions,
-    pub constants: Vec<Value>,
+    pub constants: Vec<Constant>,
     pub faults: Vec<NodeFault>,
     /// By register.
     facts: Vec<InputFacts>,
@@ -165,7 +165,7 @@ impl<'m> Lowering<'m> {
     }
 
     fn constant(&mut self, name: &Arc<str>, value: Value) -> u32 {
-        self.constants.push(value);
+        self.constants.push(Constant::new(value));
         self.names.push(name.clone());
         u32::try_from(self.constants.len() - 1).expect("fewer than 2^32 constants")
     }
@@ -175,7 +175,7 @@ impl<'m> Lowering<'m> {
         match operand {
             Operand::Reg(reg) => self.facts[reg as usize].clone(),
             Operand::Constant(at) => {
-                choose::constant_facts(&self.names[at as usize], &self.constants[at as usize])
+                choose::constant_facts(&self.names[at as usize], self.constants[at as usize].value())
             }
         }
     }
@@ -258,7 +258,7 @@ impl<'m> Lowering<'m> {
                 }
                 "Constant" => {
                     if let (Some(value), Some(Some(output))) =
-                        (constant::value(&node.attributes), node.outputs.first())
+                        (constant::of_node(&node.attributes), node.outputs.first())
                     {
                         let at = self.constant(scope.graph.shared_name(*output), value);
                         scope.set(*output, Operand::Constant(at));

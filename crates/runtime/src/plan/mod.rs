@@ -9,10 +9,12 @@ mod control;
 pub(crate) mod lower;
 mod slots;
 
+pub(crate) use choose::constant_facts;
+pub(crate) use constant::Constant;
+
 use std::sync::Arc;
 
 use heirloom_mem::{DType, Shape};
-use heirloom_types::Value;
 use smallvec::SmallVec;
 
 use crate::{InputRef, Kernel};
@@ -174,5 +176,5 @@ pub(crate) struct Plan {
     pub slots: usize,
     /// The largest number of outputs that a step has.
     pub outputs: usize,
-    pub constants: Vec<Value>,
+    pub constants: Vec<Constant>,
 }

@@ -3,12 +3,11 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::{Block, LBlock, LStep, Operand, Plan, Reg, ResultRef, Step, Work};
+use super::{Block, Constant, LBlock, LStep, Operand, Plan, Reg, ResultRef, Step, Work};
 use crate::InputRef;
-use heirloom_types::Value;
 
 /// The executable form of `root`.
-pub(crate) fn assign(root: LBlock, inputs: Vec<u32>, constants: Vec<Value>) -> Plan {
+pub(crate) fn assign(root: LBlock, inputs: Vec<u32>, constants: Vec<Constant>) -> Plan {
     let mut slots = Slots::default();
     let outputs = widest(&root);
     let root = slots.block(root);

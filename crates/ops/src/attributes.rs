@@ -1,0 +1,18 @@
+//! What kernels check about a node's attributes before they are built.
+
+use heirloom_runtime::{BuildCx, BuildError};
+
+/// Refuses attributes that the kernel does not know: none is ever ignored.
+pub(crate) fn only(cx: &BuildCx<'_>, known: &[&str]) -> Result<(), BuildError> {
+    match cx.node.attributes.iter().find(|(name, _)| !known.contains(name)) {
+        None => Ok(()),
+        Some((name, value)) => {
+            Err(unsupported(name, format!("{value:?}"), "the operator has no such attribute here"))
+        }
+    }
+}
+
+/// An attribute with a value that is not allowed or not supported.
+pub(crate) fn unsupported(name: &str, value: impl ToString, reason: &str) -> BuildError {
+    BuildError::Unsupported { name: name.into(), value: value.to_string(), reason: reason.into() }
+}

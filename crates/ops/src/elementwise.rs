@@ -1,0 +1,173 @@
+//! Operators that compute each element of the result from one element of each input.
+
+use heirloom_mem::{DType, Element, Shape, Tensor, TensorMut};
+use heirloom_runtime::{Kernel, KernelError, RunCx};
+
+use crate::broadcast::{self, Walk};
+
+/// A kernel without parameters.
+pub(crate) struct Plain(pub(crate) fn(&mut RunCx<'_>) -> Result<(), KernelError>);
+
+impl Kernel for Plain {
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        (self.0)(cx)
+    }
+}
+
+/// The input of an operator that takes other types.
+pub(crate) fn wrong_type(cx: &RunCx<'_>, index: usize, expected: &str) -> KernelError {
+    let actual = match cx.tensor(index) {
+        Ok(tensor) => format!("{} tensor", tensor.dtype()),
+        Err(error) => return error,
+    };
+    KernelError::InputType { index, expected: expected.into(), actual }
+}
+
+/// The element type that inputs `0..count` share.
+pub(crate) fn common_type(cx: &RunCx<'_>, count: usize) -> Result<DType, KernelError> {
+    let dtype = cx.tensor(0)?.dtype();
+    for index in 1..count {
+        let actual = cx.tensor(index)?.dtype();
+        if actual != dtype {
+            return Err(KernelError::InputType {
+                index,
+                expected: format!("{dtype} tensor, as input 0 is"),
+                actual: format!("{actual} tensor"),
+            });
+        }
+    }
+    Ok(dtype)
+}
+
+/// `f` of each element of input 0, in place where nobody else needs it.
+pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T) -> Result<(), KernelError> {
+    if let Some(mut out) = cx.take_unique(0) {
+        for v in out.elements_mut::<T>() {
+            *v = f(*v);
+        }
+        cx.set(0, out.freeze());
+        return Ok(());
+    }
+    map(cx, T::DTYPE, f)
+}
+
+/// `f` of each element of input 0, as a tensor of `dtype`, whose elements `O` holds.
+pub(crate) fn map<T: Element, O: Element>(
+    cx: &mut RunCx<'_>,
+    dtype: DType,
+    f: impl Fn(T) -> O,
+) -> Result<(), KernelError> {
+    let input = cx.dense(0)?;
+    let mut out = cx.alloc(dtype, input.shape())?;
+    for (o, &v) in out.elements_mut::<O>().iter_mut().zip(input.as_slice::<T>()?) {
+        *o = f(v);
+    }
+    cx.set(0, out.freeze());
+    Ok(())
+}
+
+/// `f` of each pair of elements of inputs 0 and 1, broadcast; in place where one of them has the result's shape and
+/// nobody else needs it.
+pub(crate) fn binary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T, T) -> T) -> Result<(), KernelError> {
+    let (a, b) = (Shape::from_slice(cx.tensor(0)?.shape()), Shape::from_slice(cx.tensor(1)?.shape()));
+    let shape = broadcast::shape(&[&a, &b])?;
+    if shape == a
+        && let Some(mut out) = cx.take_unique(0)
+    {
+        let b_tensor = cx.dense(1)?;
+        let other = b_tensor.as_slice::<T>()?;
+        in_place(&mut out, &shape, &b, other, &f);
+        cx.set(0, out.freeze());
+        return Ok(());
+    }
+    if shape == b
+        && let Some(mut out) = cx.take_unique(1)
+    {
+        let a_tensor = cx.dense(0)?;
+        let other = a_tensor.as_slice::<T>()?;
+        in_place(&mut out, &shape, &a, other, |own, other| f(other, own));
+        cx.set(0, out.freeze());
+        return Ok(());
+    }
+    let (a_tensor, b_tensor) = (cx.dense(0)?, cx.dense(1)?);
+    let mut out = cx.alloc(T::DTYPE, &shape)?;
+    zip(out.elements_mut(), &shape, [&a, &b], a_tensor.as_slice()?, b_tensor.as_slice()?, f);
+    cx.set(0, out.freeze());
+    Ok(())
+}
+
+/// `f` of each pair of elements of inputs 0 and 1, broadcast, as a BOOL tensor.
+pub(crate) fn compare<T: Copy>(
+    cx: &mut RunCx<'_>,
+    elements: impl Fn(&Tensor) -> Result<&[T], KernelError>,
+    f: impl Fn(T, T) -> bool,
+) -> Result<(), KernelError> {
+    let (a, b) = (cx.dense(0)?, cx.dense(1)?);
+    let shape = broadcast::shape(&[a.shape(), b.shape()])?;
+    let mut out = cx.alloc(DType::Bool, &shape)?;
+    zip(out.bytes_mut(), &shape, [a.shape(), b.shape()], elements(&a)?, elements(&b)?, |x, y| {
+        u8::from(f(x, y))
+    });
+    cx.set(0, out.freeze());
+    Ok(())
+}
+
+fn in_place<T: Element>(
+    out: &mut TensorMut,
+    shape: &[usize],
+    other_shape: &[usize],
+    other: &[T],
+    f: impl Fn(T, T) -> T,
+) {
+    let walk = Walk::new(shape, [other_shape]);
+    let own = out.elements_mut::<T>();
+    walk.for_each(|at, [from]| {
+        let own = &mut own[at..at + walk.run];
+        if walk.step == [1] {
+            own.iter_mut().zip(&other[from..from + walk.run]).for_each(|(o, &v)| *o = f(*o, v));
+        } else {
+            let v = other[from];
+            own.iter_mut().for_each(|o| *o = f(*o, v));
+        }
+    });
+}
+
+/// Fills `out`, of shape `shape`, from two operands that broadcast to it.
+pub(crate) fn zip<T: Copy, O>(
+    out: &mut [O],
+    shape: &[usize],
+    operands: [&[usize]; 2],
+    a: &[T],
+    b: &[T],
+    f: impl Fn(T, T) -> O,
+) {
+    let walk = Walk::new(shape, operands);
+    let run = walk.run;
+    walk.for_each(|at, [i, j]| {
+        let out = out[at..at + run].iter_mut();
+        match walk.step {
+            [1, 1] => out.zip(&a[i..i + run]).zip(&b[j..j + run]).for_each(|((o, &x), &y)| *o = f(x, y)),
+            [1, _] => {
+                let y = b[j];
+                out.zip(&a[i..i + run]).for_each(|(o, &x)| *o = f(x, y));
+            }
+            [_, 1] => {
+                let x = a[i];
+                out.zip(&b[j..j + run]).for_each(|(o, &y)| *o = f(x, y));
+            }
+            _ => {
+                let (x, y) = (a[i], b[j]);
+                out.for_each(|o| *o = f(x, y));
+            }
+        }
+    });
+}
+
+/// The bytes of a BOOL tensor's elements: 0 is false.
+pub(crate) fn bools(tensor: &Tensor, index: usize) -> Result<&[u8], KernelError> {
+    if tensor.dtype() != DType::Bool {
+        let actual = format!("{} tensor", tensor.dtype());
+        return Err(KernelError::InputType { index, expected: "a BOOL tensor".into(), actual });
+    }
+    tensor.dense_bytes().ok_or_else(|| KernelError::Other("a BOOL tensor with gaps".into()))
+}

@@ -1,0 +1,52 @@
+//! Small integer tensors that say what to do: shapes, axes, indices.
+
+use heirloom_mem::{DType, Tensor};
+use heirloom_runtime::{KernelError, RunCx};
+use smallvec::SmallVec;
+
+/// A short list of integers.
+pub(crate) type Ints = SmallVec<[i64; 6]>;
+
+/// Checked indices.
+pub(crate) type Places = SmallVec<[usize; 6]>;
+
+/// The elements of an INT32 or INT64 input.
+pub(crate) fn list(cx: &RunCx<'_>, index: usize) -> Result<Ints, KernelError> {
+    elements(cx.tensor(index)?, index)
+}
+
+/// The elements of an INT32 or INT64 input; `None` where it is absent.
+pub(crate) fn opt_list(cx: &RunCx<'_>, index: usize) -> Result<Option<Ints>, KernelError> {
+    cx.opt_tensor(index)?.map(|tensor| elements(tensor, index)).transpose()
+}
+
+fn elements(tensor: &Tensor, index: usize) -> Result<Ints, KernelError> {
+    match tensor.dtype() {
+        DType::Int64 => Ok(tensor.as_slice::<i64>()?.iter().copied().collect()),
+        DType::Int32 => Ok(tensor.as_slice::<i32>()?.iter().map(|&v| i64::from(v)).collect()),
+        actual => Err(KernelError::InputType {
+            index,
+            expected: "an INT32 or INT64 tensor".into(),
+            actual: format!("{actual} tensor"),
+        }),
+    }
+}
+
+/// A number of elements as an extent.
+pub(crate) fn extent(what: &'static str, value: i64) -> Result<usize, KernelError> {
+    let range = KernelError::Range { what, value, low: 0, high: i64::MAX };
+    usize::try_from(value).map_err(|_| range)
+}
+
+/// Axes of a tensor of `rank` axes, each named once, in rising order.
+pub(crate) fn axes(list: &[i64], rank: usize) -> Result<SmallVec<[usize; 6]>, KernelError> {
+    let mut axes = SmallVec::new();
+    for &axis in list {
+        axes.push(heirloom_runtime::normalize_axis(axis, rank)?);
+    }
+    axes.sort_unstable();
+    match axes.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(axes),
+        Some(pair) => Err(KernelError::Other(format!("axis {} is named twice", pair[0]))),
+    }
+}

@@ -1,0 +1,165 @@
+//! Operators that only move elements: each result is a walk over the elements of one input.
+
+use std::sync::Arc;
+
+use heirloom_mem::{Shape, Storage, Tensor, copy, element_count};
+use heirloom_runtime::{KernelError, RunCx};
+use heirloom_types::{StringTensor, Value};
+use smallvec::SmallVec;
+
+/// How the elements of a dense tensor are read: result element `[i, j, …]` is input element
+/// `base + i * strides[0] + j * strides[1] + …`.
+pub(crate) struct View {
+    pub(crate) shape: Shape,
+    pub(crate) strides: SmallVec<[isize; 6]>,
+    pub(crate) base: usize,
+}
+
+/// Strides of a dense tensor in elements.
+pub(crate) fn dense_strides(shape: &[usize]) -> SmallVec<[isize; 6]> {
+    let mut strides = SmallVec::from_elem(1isize, shape.len());
+    for axis in (0..shape.len().saturating_sub(1)).rev() {
+        strides[axis] = strides[axis + 1] * isize::try_from(shape[axis + 1]).unwrap_or(isize::MAX);
+    }
+    strides
+}
+
+impl View {
+    /// A whole dense tensor.
+    pub(crate) fn whole(shape: &[usize]) -> View {
+        View { shape: Shape::from_slice(shape), strides: dense_strides(shape), base: 0 }
+    }
+
+    /// The longest trailing part that is dense: its elements, and the axes before it.
+    fn run(&self) -> (usize, usize) {
+        let mut run = 1;
+        for axis in (0..self.shape.len()).rev() {
+            if self.shape[axis] != 1 && self.strides[axis] != isize::try_from(run).unwrap_or(isize::MAX) {
+                return (run, axis + 1);
+            }
+            run *= self.shape[axis];
+        }
+        (run, 0)
+    }
+
+    /// Where each run begins, in the order of the result.
+    fn starts(&self, outer: usize) -> Starts<'_> {
+        let left = self.shape.iter().product::<usize>() != 0;
+        let counter = SmallVec::from_elem(0, outer);
+        Starts {
+            shape: &self.shape[..outer],
+            strides: &self.strides[..outer],
+            counter,
+            at: self.base as isize,
+            left,
+        }
+    }
+}
+
+struct Starts<'a> {
+    shape: &'a [usize],
+    strides: &'a [isize],
+    counter: SmallVec<[usize; 6]>,
+    at: isize,
+    left: bool,
+}
+
+impl Iterator for Starts<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if !self.left {
+            return None;
+        }
+        let current = self.at;
+        self.left = false;
+        for axis in (0..self.shape.len()).rev() {
+            self.counter[axis] += 1;
+            self.at += self.strides[axis];
+            if self.counter[axis] < self.shape[axis] {
+                self.left = true;
+                break;
+            }
+            self.at -= self.strides[axis] * self.counter[axis] as isize;
+            self.counter[axis] = 0;
+        }
+        Some(current as usize)
+    }
+}
+
+/// What `view` sees of input `index`, which is a tensor, of strings too. In place where that is dense.
+pub(crate) fn materialize(cx: &mut RunCx<'_>, index: usize, view: &View) -> Result<Value, KernelError> {
+    let (run, outer) = view.run();
+    if let Some(Value::Strings(strings)) = cx.value(index) {
+        let mut elements = Vec::with_capacity(view.shape.iter().product());
+        for start in view.starts(outer) {
+            elements.extend(strings.elements[start..start + run].iter().cloned());
+        }
+        return Ok(Value::Strings(Arc::new(StringTensor { shape: view.shape.clone(), elements })));
+    }
+    let input = cx.dense(index)?;
+    let bits = input.dtype().bit_width().map_or(8, |bits| bits as usize);
+    if outer == 0
+        && (view.base * bits).is_multiple_of(8)
+        && ((run * bits).is_multiple_of(8) || view.base + run == input.len())
+        && let Storage::Dense(bytes) = input.storage()
+        && let Some(len) = input.dtype().payload_bytes(run)
+        && let Some(part) = bytes.get(view.base * bits / 8..view.base * bits / 8 + len)
+    {
+        return Ok(Tensor::new(input.dtype(), &view.shape, part)?.into());
+    }
+    let mut out = cx.alloc(input.dtype(), &view.shape)?;
+    let from = input.dense_bytes().unwrap_or(&[]);
+    if bits < 8 {
+        narrow(out.bytes_mut(), from, bits, view);
+        return Ok(out.freeze().into());
+    }
+    let width = bits / 8;
+    let run = run * width;
+    let runs = view.starts(outer).map(|start| &from[start * width..start * width + run]);
+    copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
+    Ok(out.freeze().into())
+}
+
+/// Elements of less than a byte move one by one.
+fn narrow(out: &mut [u8], from: &[u8], bits: usize, view: &View) {
+    out.fill(0);
+    let mask = (1u8 << bits) - 1;
+    for (at, start) in view.starts(view.shape.len()).enumerate() {
+        let (from_bit, to_bit) = (start * bits, at * bits);
+        let code = from[from_bit / 8] >> (from_bit % 8) & mask;
+        out[to_bit / 8] |= code << (to_bit % 8);
+    }
+}
+
+/// The same elements as input `index` in another shape of as many elements; in place where they are dense.
+pub(crate) fn reshape(cx: &mut RunCx<'_>, index: usize, shape: &[usize]) -> Result<Value, KernelError> {
+    match cx.value(index) {
+        Some(Value::Strings(strings)) => {
+            if element_count(shape) != Some(strings.elements.len()) {
+                return Err(KernelError::Shape {
+                    what: "a reshape keeps the number of elements",
+                    shapes: vec![strings.shape.clone(), Shape::from_slice(shape)],
+                });
+            }
+            let elements = strings.elements.clone();
+            Ok(Value::Strings(Arc::new(StringTensor { shape: Shape::from_slice(shape), elements })))
+        }
+        _ => {
+            let tensor = cx.tensor(index)?;
+            match tensor.reshape(shape) {
+                Ok(tensor) => Ok(tensor.into()),
+                Err(heirloom_mem::ViewError::NotDense { .. }) => Ok(cx.dense(index)?.reshape(shape)?.into()),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }
+}
+
+/// The shape of a tensor input, of strings too.
+pub(crate) fn shape_of(cx: &RunCx<'_>, index: usize) -> Result<Shape, KernelError> {
+    match cx.value(index) {
+        Some(Value::Strings(strings)) => Ok(strings.shape.clone()),
+        _ => Ok(Shape::from_slice(cx.tensor(index)?.shape())),
+    }
+}

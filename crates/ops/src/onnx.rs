@@ -1,0 +1,52 @@
+//! The table of operators. One line and one file each.
+
+use heirloom_runtime::KernelSpec;
+
+/// The newest version of ai.onnx that these kernels were written for.
+pub(crate) const NEWEST: i64 = 28;
+
+macro_rules! ops {
+    ($($name:ident),* $(,)?) => {
+        $(pub(crate) mod $name;)*
+
+        /// All portable kernels.
+        pub(crate) const KERNELS: &[KernelSpec] = &[$($name::SPEC),*];
+    };
+}
+
+ops! {
+    add,
+    attention,
+    cast,
+    concat,
+    constant_of_shape,
+    cos,
+    div,
+    equal,
+    expand,
+    gather,
+    gemm,
+    identity,
+    mat_mul,
+    mul,
+    neg,
+    pow,
+    range,
+    reduce_mean,
+    reshape,
+    rms_normalization,
+    rotary_embedding,
+    shape,
+    sigmoid,
+    sin,
+    slice,
+    softmax,
+    split,
+    sqrt,
+    squeeze,
+    sub,
+    swish,
+    transpose,
+    unsqueeze,
+    r#where,
+}

@@ -1,0 +1,61 @@
+//! [`Where`](https://onnx.ai/onnx/operators/onnx__Where.html): X where the condition holds, else Y, all broadcast.
+
+use heirloom_mem::Tensor;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+
+use crate::attributes::only;
+use crate::broadcast::{self, Walk};
+use crate::elementwise::{Plain, bools, wrong_type};
+
+pub(crate) const SPEC: KernelSpec = KernelSpec {
+    domain: "",
+    op: "Where",
+    versions: (9, super::NEWEST),
+    rank: 0,
+    accepts: |cx| cx.plain_inputs(),
+    build,
+};
+
+fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
+    only(cx, &[])?;
+    Ok(Box::new(Plain(run)))
+}
+
+fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+    let (condition, x, y) = (cx.dense(0)?, cx.dense(1)?, cx.dense(2)?);
+    if x.dtype() != y.dtype() {
+        return Err(wrong_type(cx, 2, "a tensor of the type of input 1"));
+    }
+    match x.dtype().bit_width() {
+        Some(8) => select::<1>(cx, &condition, &x, &y),
+        Some(16) => select::<2>(cx, &condition, &x, &y),
+        Some(32) => select::<4>(cx, &condition, &x, &y),
+        Some(64) => select::<8>(cx, &condition, &x, &y),
+        Some(128) => select::<16>(cx, &condition, &x, &y),
+        _ => Err(wrong_type(cx, 1, "elements of whole bytes")),
+    }
+}
+
+/// Elements of `W` bytes.
+fn select<const W: usize>(
+    cx: &mut RunCx<'_>,
+    condition: &Tensor,
+    x: &Tensor,
+    y: &Tensor,
+) -> Result<(), KernelError> {
+    let shape = broadcast::shape(&[condition.shape(), x.shape(), y.shape()])?;
+    let mut out = cx.alloc(x.dtype(), &shape)?;
+    let condition_bytes = bools(condition, 0)?;
+    let (xs, _) = x.dense_bytes().unwrap_or(&[]).as_chunks::<W>();
+    let (ys, _) = y.dense_bytes().unwrap_or(&[]).as_chunks::<W>();
+    let (outs, _) = out.bytes_mut().as_chunks_mut::<W>();
+    let walk = Walk::new(&shape, [condition.shape(), x.shape(), y.shape()]);
+    let [c_step, x_step, y_step] = walk.step;
+    walk.for_each(|at, [c, i, j]| {
+        for (k, o) in outs[at..at + walk.run].iter_mut().enumerate() {
+            *o = if condition_bytes[c + k * c_step] != 0 { xs[i + k * x_step] } else { ys[j + k * y_step] };
+        }
+    });
+    cx.set(0, out.freeze());
+    Ok(())
+}
