@@ -2,6 +2,7 @@
 //! llama.cpp gives for the same vocabulary.
 
 mod byte_level;
+mod hash;
 mod letters;
 mod lookup;
 mod merge;

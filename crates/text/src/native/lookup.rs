@@ -1,18 +1,17 @@
 //! Compact tables: bytes to token id and pairs of tokens to their merge.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 
+use super::hash::Keyed;
 use crate::{StringTable, TextError};
 
 const EMPTY: u32 = u32::MAX;
 
-/// The bytes of every token, and the way back. The hash is keyed at random, so that a hostile vocabulary cannot
-/// make it slow.
+/// The bytes of every token, and the way back.
 pub(crate) struct TokenTable {
     texts: StringTable,
     slots: Box<[u32]>,
-    hasher: RandomState,
+    hasher: Keyed,
     longest: usize,
 }
 
@@ -25,7 +24,7 @@ impl TokenTable {
         let mut table = Self {
             longest: texts.iter().map(<[u8]>::len).max().unwrap_or(0),
             slots: vec![EMPTY; capacity].into_boxed_slice(),
-            hasher: RandomState::new(),
+            hasher: Keyed::new(),
             texts,
         };
         for id in 0..table.texts.len() as u32 {
@@ -46,7 +45,7 @@ impl TokenTable {
     /// The slot that holds `text`, or the empty one where it belongs.
     fn slot(&self, text: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = self.hasher.hash_one(text) as usize & mask;
+        let mut slot = self.hasher.bytes(text) as usize & mask;
         loop {
             let id = self.slots[slot];
             if id == EMPTY || self.texts.get(id as usize) == Some(text) {
@@ -76,7 +75,7 @@ impl TokenTable {
 }
 
 /// For two neighbouring tokens: the rank of their merge (0 is best) and the token they become.
-pub(crate) struct MergeTable(HashMap<u64, (u32, u32)>);
+pub(crate) struct MergeTable(HashMap<u64, (u32, u32), Keyed>);
 
 impl MergeTable {
     /// Reads `merges`, each `left right` in the vocabulary's spelling; `bytes_of` turns a spelling into the bytes
@@ -86,7 +85,7 @@ impl MergeTable {
         tokens: &TokenTable,
         bytes_of: impl Fn(&str, &mut Vec<u8>),
     ) -> Result<Self, TextError> {
-        let mut table = HashMap::with_capacity(merges.len());
+        let mut table = HashMap::with_capacity_and_hasher(merges.len(), Keyed::new());
         let mut joined = Vec::new();
         for (index, merge) in merges.iter().enumerate() {
             let bad = |reason| TextError::BadMerge {
