@@ -190,7 +190,6 @@ pub enum BindingError {
 }
 
 /// A Rust type whose own layout is proved to be that of its declaration.
-#[derive(Debug)]
 pub struct Binding<T> {
     declaration: Arc<StructType>,
     native: PhantomData<fn() -> T>,
@@ -259,6 +258,12 @@ impl<T: NativeRecord> Binding<T> {
         }
         let (address, align) = (payload.address(), align_of::<T>());
         payload.cast::<T>().ok_or(BindingError::Misaligned { address, align })
+    }
+}
+
+impl<T> std::fmt::Debug for Binding<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Binding({} to {})", self.declaration, std::any::type_name::<T>())
     }
 }
 

@@ -1,0 +1,219 @@
+//! The affine layout against `onnx.reference` and ONNX Runtime (fixtures/affine.py), and its rules.
+
+use heirloom_mem::{Bytes, DType, Ledger, Shape, Tensor};
+use heirloom_types::{Affine, AffineError, CodecError, EncodedValue, Layout, TensorType};
+use std::sync::Arc;
+
+use crate::build::{affine, bytes, logical};
+use crate::fixture::Fixture;
+
+/// The elements of a FLOAT, FLOAT16 or BFLOAT16 tensor's bytes.
+fn widened(dtype: DType, bytes: &[u8]) -> Vec<f32> {
+    match dtype {
+        DType::Float => bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect(),
+        DType::Float16 => {
+            bytes.chunks(2).map(|b| half::f16::from_le_bytes(b.try_into().unwrap()).to_f32()).collect()
+        }
+        _ => bytes.chunks(2).map(|b| half::bf16::from_le_bytes(b.try_into().unwrap()).to_f32()).collect(),
+    }
+}
+
+fn same(a: f32, b: f32) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
+}
+
+// proves: A6, A4, A3
+#[test]
+fn every_storage_axis_block_and_scale_type_equals_onnx_to_the_bit() {
+    let mut fixture = Fixture::new(include_bytes!("../fixtures/affine.bin"));
+    let mut quantized = 0;
+    for case in 0..fixture.u32() {
+        let [storage, scale_type, logical_type] =
+            std::array::from_fn(|_| DType::from_onnx(i32::from(fixture.u8())).unwrap());
+        let flags = fixture.u8();
+        let axis = fixture.u32().cast_signed();
+        let block = fixture.usize();
+        let rank = fixture.usize();
+        let shape: Shape = (0..rank).map(|_| fixture.usize()).collect();
+        let [scale, zero, codes, decoded, values, encoded] = std::array::from_fn(|_| fixture.sized());
+
+        let axis = (flags & 2 != 0).then(|| (axis + if axis < 0 { rank as i32 } else { 0 }) as usize);
+        let block_size = (flags & 4 != 0).then_some(block);
+        let scale_shape: Shape = match (axis, block_size) {
+            (None, _) => Shape::new(),
+            (Some(axis), None) => Shape::from_slice(&[shape[axis]]),
+            (Some(axis), Some(size)) => {
+                let blocks = |(i, d): (usize, &usize)| if i == axis { d.div_ceil(size) } else { *d };
+                shape.iter().enumerate().map(blocks).collect()
+            }
+        };
+        let tensor =
+            |dtype, data: &[u8]| Tensor::new(dtype, &scale_shape, Bytes::from_vec(data.to_vec())).unwrap();
+        let zero_point = (flags & 1 != 0).then(|| tensor(storage, zero));
+        let affine = Affine { storage, scale: tensor(scale_type, scale), zero_point, axis, block_size };
+        let logical = TensorType { dtype: logical_type, shape: shape.clone() };
+        let about =
+            format!("case {case}: {storage} {scale_type} {logical_type} {shape:?} {axis:?} {block_size:?}");
+        affine.check(&logical).unwrap_or_else(|error| panic!("{about}: {error}"));
+
+        let expected = widened(logical_type, decoded);
+        let mut out = vec![0.0; expected.len()];
+        affine.decode_range(&logical, codes, 0..expected.len(), &mut out).unwrap();
+        for (i, (a, b)) in out.iter().zip(&expected).enumerate() {
+            assert!(same(*a, *b), "{about}: element {i} is {b}, not {a}");
+        }
+        // Any part decodes to the same numbers.
+        for start in 0..expected.len() {
+            let end = (start + 1 + start % 7).min(expected.len());
+            let part = &mut out[..end - start];
+            affine.decode_range(&logical, codes, start..end, part).unwrap();
+            assert!(
+                part.iter().zip(&expected[start..]).all(|(a, b)| same(*a, *b)),
+                "{about}: {start}..{end}"
+            );
+        }
+        // As a value, and as rows.
+        let value = EncodedValue {
+            name: String::new(),
+            layout: Layout::Affine(Arc::new(affine.clone())),
+            logical: Some(logical.clone()),
+            payload: Bytes::from_vec(codes.to_vec()),
+        };
+        let tensor = value.decode(None, &Ledger::default()).unwrap();
+        assert_eq!((tensor.dtype(), tensor.shape()), (logical_type, &shape[..]));
+        assert!(
+            widened(logical_type, tensor.dense_bytes().unwrap())
+                .iter()
+                .zip(&expected)
+                .all(|(a, b)| same(*a, *b))
+        );
+        let row = expected.len() / shape[0];
+        let mut rows = vec![0.0; row];
+        affine.decode_rows(&logical, codes, shape[0] - 1..shape[0], &mut rows).unwrap();
+        assert!(rows.iter().zip(&expected[(shape[0] - 1) * row..]).all(|(a, b)| same(*a, *b)), "{about}");
+
+        if !values.is_empty() {
+            let mut actual = vec![0xff; encoded.len()];
+            affine.encode(&logical, &widened(logical_type, values), &mut actual).unwrap();
+            assert_eq!(actual, encoded, "{about}: {:?}", widened(logical_type, values));
+            quantized += 1;
+        }
+    }
+    assert!(quantized > 400, "{quantized}");
+}
+
+// proves: A6
+#[test]
+fn long_runs_are_decoded_in_pieces_like_short_ones() {
+    // 3 rows of 1,000 codes: pieces of 256 begin within bytes, blocks and rows.
+    let codes: Vec<u8> = (0..1500).map(|i| (i * 37 % 251) as u8).collect();
+    let scales: Vec<f32> = (0..3 * 8).map(|i| 0.25 + i as f32).collect();
+    let affine = affine(DType::Int4, &[3, 8], &scales, Some(1), Some(130));
+    let ty = logical(DType::Float, &[3, 1000]);
+    affine.check(&ty).unwrap();
+    let mut out = vec![0.0; 3000];
+    affine.decode_range(&ty, &codes, 0..3000, &mut out).unwrap();
+    for (i, actual) in out.iter().enumerate() {
+        let code = heirloom_types::bits::sign_extend(u64::from(codes[i / 2] >> (i % 2 * 4) & 15), 4);
+        assert_eq!(*actual, code as f32 * scales[i / 1000 * 8 + i % 1000 / 130]);
+    }
+    let mut back = vec![0; 1500];
+    affine.encode(&ty, &out, &mut back).unwrap();
+    assert_eq!(back, codes);
+}
+
+// proves: A1
+#[test]
+fn only_six_storage_types_exist() {
+    let ty = logical(DType::Float, &[2]);
+    for dtype in DType::ALL {
+        let allowed = [DType::Int8, DType::Uint8, DType::Int4, DType::Uint4, DType::Int2, DType::Uint2];
+        let result = affine(dtype, &[], &[1.0], None, None).check(&ty);
+        assert_eq!(result.is_ok(), allowed.contains(&dtype), "{dtype}: {result:?}");
+    }
+}
+
+// proves: A3, A6
+#[test]
+fn scales_and_logical_types_outside_the_closed_set_are_refused() {
+    for dtype in DType::ALL {
+        let mut layout = affine(DType::Int8, &[], &[1.0], None, None);
+        let ok = |result: Result<(), AffineError>| result.is_ok();
+        let logical_type = logical(dtype, &[2]);
+        let floats = [DType::Float, DType::Float16, DType::BFloat16];
+        assert_eq!(ok(layout.check(&logical_type)), floats.contains(&dtype), "{dtype}");
+        let Some(width) = dtype.payload_bytes(1) else { continue };
+        layout.scale = Tensor::new(dtype, &[], bytes(&vec![0; width])).unwrap();
+        let scale = floats.contains(&dtype) || dtype == DType::Float8E8M0;
+        assert_eq!(ok(layout.check(&logical(DType::Float, &[2]))), scale, "{dtype}");
+    }
+}
+
+// proves: A4
+#[test]
+fn shapes_of_scales_and_zero_points_follow_quantize_linear() {
+    let ty = logical(DType::Float, &[2, 7]);
+    let check = |shape: &[usize], axis, block| {
+        let count = shape.iter().product();
+        affine(DType::Int4, shape, &vec![1.0; count], axis, block).check(&ty)
+    };
+    assert_eq!(check(&[], None, None), Ok(()));
+    assert!(matches!(check(&[1], None, None), Err(AffineError::ScaleShape { .. })));
+    assert_eq!(check(&[7], Some(1), None), Ok(()));
+    assert!(matches!(check(&[2], Some(1), None), Err(AffineError::ScaleShape { .. })));
+    assert!(matches!(check(&[], Some(1), None), Err(AffineError::ScaleShape { .. })));
+    assert!(matches!(check(&[2], Some(2), None), Err(AffineError::Axis { axis: 2, rank: 2 })));
+    assert!(matches!(check(&[], None, Some(4)), Err(AffineError::BlockWithoutAxis)));
+    assert!(matches!(check(&[2, 2], Some(1), Some(0)), Err(AffineError::BlockOfNothing)));
+    // Two blocks of 7 elements: sizes 4 to 6.
+    for size in 1..=8 {
+        assert_eq!(check(&[2, 2], Some(1), Some(size)).is_ok(), (4..=6).contains(&size), "{size}");
+    }
+    // One block: any size from 7 on. Seven blocks: size 1 alone.
+    assert!(check(&[2, 1], Some(1), Some(6)).is_err() && check(&[2, 1], Some(1), Some(7000)).is_ok());
+    assert!(check(&[2, 7], Some(1), Some(1)).is_ok() && check(&[2, 7], Some(1), Some(2)).is_err());
+    // No size gives 5 blocks of 7 elements.
+    let error = check(&[2, 5], Some(1), Some(2)).unwrap_err();
+    assert!(error.to_string().contains("no size does"), "{error}");
+    assert!(check(&[2, 0], Some(1), Some(4)).is_err());
+    assert!(check(&[1, 2], Some(1), Some(4)).is_err());
+
+    let mut with_zero = affine(DType::Int4, &[2, 2], &[1.0; 4], Some(1), Some(4));
+    let zero = |dtype, shape: &[usize], data: &[u8]| Some(Tensor::new(dtype, shape, bytes(data)).unwrap());
+    with_zero.zero_point = zero(DType::Int4, &[2, 2], &[0x21, 0x43]);
+    assert_eq!(with_zero.check(&ty), Ok(()));
+    with_zero.zero_point = zero(DType::Int4, &[4], &[0x21, 0x43]);
+    assert!(matches!(with_zero.check(&ty), Err(AffineError::ZeroPointShape { .. })));
+    with_zero.zero_point = zero(DType::Uint4, &[2, 2], &[0x21, 0x43]);
+    assert!(matches!(with_zero.check(&ty), Err(AffineError::ZeroPointType { .. })));
+}
+
+#[test]
+fn a_tensor_without_elements_needs_no_codes() {
+    for (shape, scales, axis, block) in [
+        (&[0, 4][..], &[4][..], Some(1), None),
+        (&[0], &[0], Some(0), Some(3)),
+        (&[0], &[1], Some(0), Some(3)),
+        (&[2, 0], &[2, 0], Some(1), Some(4)),
+    ] {
+        let count = scales.iter().product();
+        let layout = affine(DType::Uint2, scales, &vec![1.0; count], axis, block);
+        let ty = logical(DType::Float, shape);
+        layout.check(&ty).unwrap();
+        layout.decode_range(&ty, &[], 0..0, &mut []).unwrap();
+        layout.encode(&ty, &[], &mut []).unwrap();
+    }
+}
+
+#[test]
+fn parts_outside_the_value_are_refused() {
+    let layout = affine(DType::Uint4, &[], &[1.0], None, None);
+    let ty = logical(DType::Float, &[5]);
+    let mut out = [0.0; 5];
+    assert!(layout.decode_range(&ty, &[0, 0, 0], 0..5, &mut out).is_ok());
+    assert!(matches!(layout.decode_range(&ty, &[0, 0], 0..5, &mut out), Err(CodecError::Range { .. })));
+    assert!(matches!(layout.decode_range(&ty, &[0; 3], 1..6, &mut out), Err(CodecError::Range { .. })));
+    assert!(matches!(layout.decode_range(&ty, &[0; 3], 1..5, &mut out), Err(CodecError::Elements { .. })));
+    let overflowing = layout.decode_rows(&ty, &[0; 3], usize::MAX - 1..usize::MAX, &mut out[..1]);
+    assert!(matches!(overflowing, Err(CodecError::Range { .. })));
+}

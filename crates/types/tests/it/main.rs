@@ -1,0 +1,17 @@
+//! Tests of struct types, layouts, records, encoded values and codecs.
+#![allow(clippy::disallowed_methods, reason = "tests copy what they like")]
+
+mod affine;
+mod build;
+mod cases;
+mod catalogue;
+mod examples;
+mod fixture;
+mod floats;
+mod layout;
+mod matching;
+mod native;
+mod packing;
+mod records;
+mod round_trip;
+mod tensors;
