@@ -32,13 +32,22 @@ pub(crate) fn decode_records<F: Block<B, E>, const B: usize, const E: usize>(
 }
 
 /// Encodes whole records.
+///
+/// # Errors
+/// The record whose values are too large for its scale: it would decode to infinities.
 pub(crate) fn encode_records<F: Block<B, E>, const B: usize, const E: usize>(
     values: &[f32],
     records: &mut [u8],
-) {
+) -> Result<(), usize> {
     let (values, _) = values.as_chunks::<E>();
     let (records, _) = records.as_chunks_mut::<B>();
-    for (values, record) in values.iter().zip(records) {
+    let mut decoded = [0.0; E];
+    for (i, (values, record)) in values.iter().zip(records).enumerate() {
         F::encode(values, record);
+        F::decode(record, &mut decoded);
+        if !decoded.iter().all(|v| v.is_finite()) {
+            return Err(i);
+        }
     }
+    Ok(())
 }

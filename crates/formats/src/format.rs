@@ -25,7 +25,7 @@ pub struct Format {
     declare: fn(StructBuilder) -> StructBuilder,
     decoder: fn(&mut Body) -> Val,
     decode: fn(&[u8], &mut [f32]),
-    encode: fn(&[f32], &mut [u8]),
+    encode: fn(&[f32], &mut [u8]) -> Result<(), usize>,
     declaration: OnceLock<Arc<StructType>>,
 }
 
@@ -81,8 +81,10 @@ impl Codec for Format {
     fn encode(&self, values: &[f32], records: &mut [u8]) -> Result<(), CodecError> {
         self.check(records.len(), values.len())?;
         check_finite(values)?;
-        (self.encode)(values, records);
-        Ok(())
+        (self.encode)(values, records).map_err(|record| {
+            let first = record * self.elements;
+            too_large(values, first, first + self.elements)
+        })
     }
 }
 
@@ -110,10 +112,17 @@ impl fmt::Debug for Format {
     }
 }
 
-/// Refuses NaN and infinities, which no block format can hold beside other values.
+/// Refuses NaN and infinities, beside which other values would be lost.
 pub(crate) fn check_finite(values: &[f32]) -> Result<(), CodecError> {
     match values.iter().position(|v| !v.is_finite()) {
         Some(index) => Err(CodecError::Value { index, value: values[index] }),
         None => Ok(()),
     }
+}
+
+/// The error for elements `first..last`, whose scale cannot be stored: the largest is what does not fit.
+pub(crate) fn too_large(values: &[f32], first: usize, last: usize) -> CodecError {
+    let largest = (first..last).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));
+    let index = largest.unwrap_or(first);
+    CodecError::Value { index, value: values[index] }
 }

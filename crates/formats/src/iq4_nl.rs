@@ -57,10 +57,25 @@ pub(crate) fn table() -> Tensor {
     Tensor::from_vec(&[16], TABLE.into()).expect("16 numbers")
 }
 
+/// Halfway between each number of the table and the next.
+const MIDDLES: [f32; 15] = {
+    let mut middles = [0.0; 15];
+    let mut i = 0;
+    while i < 15 {
+        middles[i] = (TABLE[i] as f32 + TABLE[i + 1] as f32) / 2.0;
+        i += 1;
+    }
+    middles
+};
+
 /// The index of the number in the table that is nearest to `x`.
 pub(crate) fn index(x: f32) -> u8 {
-    let above = |pair: &[i8]| x > (f32::from(pair[0]) + f32::from(pair[1])) / 2.0;
-    TABLE.windows(2).filter(|pair| above(pair)).count() as u8
+    MIDDLES.iter().map(|&middle| u8::from(x > middle)).sum()
+}
+
+/// The number in the table that is nearest to `x`.
+pub(crate) fn snap(x: f32) -> f32 {
+    f32::from(TABLE[usize::from(index(x))])
 }
 
 /// The scale with which the table serves `values` best; 0 where all of them are 0.
@@ -69,5 +84,5 @@ pub(crate) fn fit(values: &[f32]) -> f32 {
     if extreme == 0.0 {
         return 0.0;
     }
-    best_scale(values, extreme / f32::from(TABLE[0]), |x| f32::from(TABLE[usize::from(index(x))]))
+    best_scale(values, extreme / f32::from(TABLE[0]), snap)
 }

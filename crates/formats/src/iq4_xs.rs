@@ -7,10 +7,10 @@ use heirloom_types::StructBuilder;
 use crate::block::Block;
 use crate::body::{Body, Val};
 use crate::declare::{NIBBLES, with_bit_rows};
-use crate::fit::{extreme, inverse, nearest};
+use crate::fit::{extreme, inverse, nearest, snap_error};
 use crate::format::Format;
 use crate::half_floats::{f16_at, put_f16};
-use crate::iq4_nl::{TABLE, fit, index, table};
+use crate::iq4_nl::{TABLE, fit, index, snap, table};
 
 /// The format: `scale` (`d`), the high 2 bits of each sub-block's scale (`scales_h`), the low 4 bits (`scales_l`), then
 /// 8 rows of 16 bytes (`qs`), one a sub-block, low nibbles first.
@@ -88,12 +88,7 @@ impl Block<136, 256> for Iq4Xs {
 /// The code in -32..=31 for a sub-block's scale: the one around the nearest that loses least.
 fn scale_code(values: &[f32], scale: f32, step: f32) -> i32 {
     let middle = nearest(scale * inverse(step), -32, 31);
-    let error = |code: i32| -> f32 {
-        let scale = step * code as f32;
-        let inverse = inverse(scale);
-        let term = |x: &f32| scale * f32::from(TABLE[usize::from(index(x * inverse))]) - x;
-        values.iter().map(|x| term(x) * term(x)).sum()
-    };
+    let error = |code: i32| snap_error(values, step * code as f32, snap);
     let candidates = (middle - 1).max(-32)..=(middle + 1).min(31);
     candidates.min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(middle)
 }

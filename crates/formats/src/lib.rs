@@ -14,8 +14,9 @@
 //! a type with a table is declared inline, or under an identity of the model's.
 //!
 //! # Adding a format
-//! A file with a type that implements [`Block`] and its row `FORMAT`, and one name in the table below. The table enrols
-//! it in the conformance tests.
+//! A file with a type that implements [`Block`] and its row `FORMAT`, and one name in the table below; for a family, a
+//! file with a type that implements [`Shaped`] and its row `FAMILY`, and one name in the table of `shaped.rs`. The tables
+//! enrol them in the conformance tests.
 #![forbid(unsafe_code)]
 
 mod block;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use heirloom_types::{Codec, CodecError, StructBuilder, StructType};
 
 use crate::body::{Body, Val};
-use crate::format::check_finite;
+use crate::format::{check_finite, too_large};
 
 /// A format with its parameters.
 pub trait Shaped: Codec {
@@ -135,5 +135,13 @@ pub(crate) fn encode(
     check_finite(values)?;
     let pairs = values.chunks(codec.elements()).zip(records.chunks_mut(codec.record_bytes()));
     pairs.for_each(|(values, bytes)| record(values, bytes));
+    let mut decoded = [0.0; 4096];
+    for first in (0..values.len()).step_by(decoded.len()) {
+        let part = &mut decoded[..(values.len() - first).min(4096)];
+        codec.decode_range(records, first, part)?;
+        if !part.iter().all(|v| v.is_finite()) {
+            return Err(too_large(values, first, first + part.len()));
+        }
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use heirloom_formats::{FAMILIES, FORMATS, by_gguf_type, by_name, codec, recognize};
-use heirloom_types::{Catalogue, CodecError, StructLayout};
+use heirloom_types::{Catalogue, Codec, CodecError, StructLayout};
 
 use crate::random::Random;
 use crate::subject::{Subject, subjects};
@@ -102,6 +102,32 @@ fn values_that_are_no_numbers_are_refused_with_their_place() {
             assert!(matches!(error, CodecError::Value { index: i, .. } if i == index), "{error}");
         }
     }
+}
+
+#[test]
+fn values_whose_scale_cannot_be_stored_are_refused_rather_than_turned_into_infinities() {
+    for subject in subjects() {
+        let mut values = Random(2).normal(2 * subject.codec.elements());
+        let index = subject.codec.elements();
+        values[index] = 3.0e38;
+        let mut records = vec![0; 2 * subject.codec.record_bytes()];
+        match subject.codec.encode(&values, &mut records) {
+            Ok(()) => {
+                assert!(subject.decode(&records).unwrap().iter().all(|v| v.is_finite()), "`{}`", subject.name)
+            }
+            Err(error) => {
+                assert!(
+                    matches!(error, CodecError::Value { index: i, .. } if i == index),
+                    "`{}`: {error}",
+                    subject.name
+                );
+            }
+        }
+    }
+    let q8_0 = by_name("q8_0").unwrap();
+    let mut values = [0.5; 32];
+    values[9] = -1e9;
+    assert!(q8_0.encode(&values, &mut [0; 34]).is_err());
 }
 
 // proves: E1
