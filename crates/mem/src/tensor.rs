@@ -186,7 +186,8 @@ impl Tensor {
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        // An extent of 0 makes any others possible, whose product alone would overflow.
+        element_count(&self.shape).unwrap_or(0)
     }
 
     /// Whether there are no elements.

@@ -11,6 +11,7 @@ pub mod bits;
 mod builder;
 mod catalogue;
 mod codec;
+mod column;
 mod difference;
 mod encoded;
 mod error;

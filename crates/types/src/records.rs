@@ -1,6 +1,6 @@
 //! Reading records: any field, at any bit, with every read checked.
 
-use heirloom_mem::{Bytes, BytesMut, DType, Ledger, Tensor};
+use heirloom_mem::{Bytes, DType};
 use smallvec::SmallVec;
 
 use crate::floats::{SmallFloat, e8m0_to_f32};
@@ -64,74 +64,6 @@ impl<'a> Records<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Record<'a>> + use<'a> {
         let declaration = self.declaration;
         self.payload.chunks_exact(self.record_bytes).map(move |bytes| Record { declaration, bytes })
-    }
-
-    /// The leaves `slot` of all records as a tensor `[records, *slot's dimensions]`. Integers of whole bytes and all
-    /// floats keep their type; narrower integers and bit fields widen to the narrowest type of 8, 16, 32 or 64 bits
-    /// that holds them (bit fields are unsigned).
-    ///
-    /// # Errors
-    /// When the tensor would be too large.
-    pub fn column(&self, slot: &Slot, ledger: &Ledger) -> Result<Tensor, RecordError> {
-        let dtype = widened(slot.leaf);
-        let count = slot.elements().map(|n| u128::from(n) * self.len() as u128);
-        let too_many = || RecordError::TooManyElements { dtype, count: count.unwrap_or(u128::MAX) };
-        let total = count.and_then(|n| usize::try_from(n).ok()).ok_or_else(too_many)?;
-        let bytes = dtype.payload_bytes(total).filter(|&n| n <= isize::MAX as usize).ok_or_else(too_many)?;
-        let mut shape: SmallVec<[usize; 6]> = SmallVec::from_slice(&[self.len()]);
-        for dim in &slot.dims {
-            shape.push(usize::try_from(dim.count).map_err(|_| too_many())?);
-        }
-        let mut out = BytesMut::zeroed(bytes, ledger);
-        let mut writer = ColumnWriter { out: out.as_mut_slice(), at: 0, leaf: slot.leaf, dtype };
-        if total > 0 {
-            for record in self.payload.chunks_exact(self.record_bytes) {
-                writer.elements(record, slot.bit_offset, &slot.dims);
-            }
-        }
-        Tensor::new(dtype, &shape, out.freeze()).map_err(|_| too_many())
-    }
-}
-
-/// The tensor element type that a leaf reads as.
-fn widened(leaf: Leaf) -> DType {
-    match leaf {
-        Leaf::Scalar(DType::Uint4 | DType::Uint2) => DType::Uint8,
-        Leaf::Scalar(DType::Int4 | DType::Int2) => DType::Int8,
-        Leaf::Scalar(dtype) => dtype,
-        Leaf::Bits(0..=8) => DType::Uint8,
-        Leaf::Bits(9..=16) => DType::Uint16,
-        Leaf::Bits(17..=32) => DType::Uint32,
-        Leaf::Bits(_) => DType::Uint64,
-    }
-}
-
-struct ColumnWriter<'a> {
-    out: &'a mut [u8],
-    /// The next bit to write.
-    at: u64,
-    leaf: Leaf,
-    dtype: DType,
-}
-
-impl ColumnWriter<'_> {
-    fn elements(&mut self, record: &[u8], offset: u64, dims: &[SlotDim]) {
-        if let [first, rest @ ..] = dims {
-            for i in 0..first.count {
-                self.elements(record, offset + i * first.stride, rest);
-            }
-            return;
-        }
-        let (from, to) = (self.leaf.bit_width(), self.dtype.bit_width().unwrap_or(8));
-        let signed = matches!(self.leaf, Leaf::Scalar(DType::Int4 | DType::Int2));
-        // Wider leaves than 64 bits (COMPLEX128) go in two halves of equal width on both sides.
-        let (parts, from, to) = if from > 64 { (2, from / 2, to / 2) } else { (1, from, to) };
-        for part in 0..u64::from(parts as u8) {
-            let read = bits::read(record, offset + part * u64::from(from), from).unwrap_or(0);
-            let value = if signed { bits::sign_extend(read, from).cast_unsigned() } else { read };
-            bits::write(self.out, self.at, to, value);
-            self.at += u64::from(to);
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use heirloom_mem::DType;
 
 use super::Affine;
-use super::parameters::{Codes, Run, Runs, Scales};
+use super::parameters::{Codes, Run, Runs, Scales, elements};
 use crate::{CodecError, TensorType};
 
 /// Elements that are converted at a time.
@@ -37,8 +37,8 @@ impl Affine {
         range: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), CodecError> {
-        let elements = heirloom_mem::element_count(&logical.shape);
-        let available = elements.filter(|&n| self.payload_bytes(n).is_some_and(|bytes| bytes <= codes.len()));
+        let count = heirloom_mem::element_count(&logical.shape);
+        let available = count.filter(|&n| self.payload_bytes(n).is_some_and(|bytes| bytes <= codes.len()));
         let available = available.unwrap_or(0);
         if range.start > range.end || range.end > available {
             let count = range.end.saturating_sub(range.start);
@@ -67,7 +67,7 @@ impl Affine {
         rows: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), CodecError> {
-        let row: usize = logical.shape.iter().skip(1).product();
+        let row = elements(logical.shape.get(1..).unwrap_or(&[]));
         let (start, end) = (rows.start.saturating_mul(row), rows.end.saturating_mul(row));
         self.decode_range(logical, codes, start..end, out)
     }

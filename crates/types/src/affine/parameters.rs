@@ -41,7 +41,7 @@ impl Runs {
         let Some(axis) = affine.axis else {
             return Runs { extent: 1, inner: 1, blocks: 1, size: 1, per: Per::Tensor, at: first, end };
         };
-        let (extent, inner) = (shape[axis], shape[axis + 1..].iter().product());
+        let (extent, inner) = (shape[axis], elements(&shape[axis + 1..]));
         match affine.block_size {
             None => Runs { extent, inner, blocks: extent, size: 1, per: Per::Axis, at: first, end },
             Some(size) => {
@@ -82,6 +82,11 @@ impl Iterator for Runs {
         self.at += len;
         Some(Run { len, parameter, step })
     }
+}
+
+/// Elements of a part of a shape. Where another extent is 0 the rest may overflow, and does not matter.
+pub(super) fn elements(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |n: usize, &d| n.saturating_mul(d))
 }
 
 /// Reads scales as f32, whatever their type.

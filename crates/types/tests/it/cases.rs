@@ -42,6 +42,39 @@ fn u8_the_first_code_lies_in_the_low_bits() {
     assert_eq!(faults.0[0].error, TensorError::UnusedBits { dtype: DType::Int4, byte: 0xfd }.into());
 }
 
+// proves: E3
+#[test]
+fn u12_a_payload_never_lies_outside_the_models_folder() {
+    let folder = std::env::temp_dir().join(format!("heirloom-types-u12-{}", std::process::id()));
+    let model = folder.join("model");
+    std::fs::create_dir_all(model.join("sub")).unwrap();
+    std::fs::write(folder.join("outside.bin"), [1, 2]).unwrap();
+    std::fs::write(model.join("sub/w.bin"), [1, 2]).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(folder.join("outside.bin"), model.join("link.bin")).unwrap();
+    let files = heirloom_proto::ExternalResolver::new(&model).unwrap();
+    let ty = StructType::structure("").field("x", DType::Int8).build().unwrap();
+    let load = |location: &str| {
+        let mut proto = encoded(ty.to_proto(), None, &[]);
+        let place = heirloom_proto::ExternalLocation::new("w.bin", 0, 2).unwrap();
+        proto.set_external(&place);
+        proto.external_data_mut()[0].set_value(location);
+        let checked = EncodedValue::check(&proto, &Catalogue::new(), None, "").len();
+        (checked, EncodedValue::load(&proto, &Catalogue::new(), &files))
+    };
+    let absolute = folder.join("outside.bin");
+    let bad =
+        ["../outside.bin", "sub/../../outside.bin", absolute.to_str().unwrap(), "C:\\w.bin", "", "a\0b"];
+    for location in bad {
+        let (faults, loaded) = load(location);
+        assert!(faults == 1 && loaded.is_err(), "{location:?}");
+    }
+    assert!(load("link.bin").1.is_err());
+    let (faults, loaded) = load("sub/w.bin");
+    assert_eq!((faults, loaded.unwrap().record_count()), (0, Some(2)));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 // proves: A4, A6
 #[test]
 fn u26_blocks_along_an_axis_do_not_interleave() {
@@ -79,7 +112,7 @@ fn u28_every_block_size_decodes() {
 // proves: A2, A4
 #[test]
 fn u30_zero_points_are_packed_over_the_whole_tensor_not_per_row() {
-    let codes: Vec<u8> = (0..8).map(|i| (2 * i + 1) << 4 | 2 * i).collect();
+    let codes: Vec<u8> = (0..8).map(|i| ((2 * i + 1) << 4) | (2 * i)).collect();
     let mut layout = affine(DType::Uint4, &[3, 5], &[1.0; 15], Some(1), Some(2));
     let mut packed = codes.clone();
     *packed.last_mut().unwrap() &= 0x0f;

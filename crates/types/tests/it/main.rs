@@ -8,6 +8,7 @@ mod catalogue;
 mod examples;
 mod fixture;
 mod floats;
+mod hostile;
 mod layout;
 mod matching;
 mod native;
