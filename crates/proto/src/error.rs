@@ -15,7 +15,7 @@ pub enum Problem {
         /// Bytes that are left in the message around it.
         left: u64,
     },
-    /// A varint is longer than 64 bits (a tag: 32 bits).
+    /// A varint is longer than ten bytes (a tag: five).
     #[error("an integer is longer than its type; the file is damaged or no ONNX file")]
     LongVarint,
     /// A field number that does not exist.

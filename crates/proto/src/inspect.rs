@@ -22,9 +22,11 @@ fn equal_values(a: FieldValue<'_>, b: FieldValue<'_>) -> bool {
         (FieldValue::Texts(a), FieldValue::Texts(b)) => a == b,
         (FieldValue::Payload(a), FieldValue::Payload(b)) => a == b,
         (FieldValue::Varint(a), FieldValue::Varint(b)) => a == b,
-        (FieldValue::Float(a), FieldValue::Float(b)) => a == b,
+        (FieldValue::Float(a), FieldValue::Float(b)) => a.to_bits() == b.to_bits(),
         (FieldValue::Ints(a), FieldValue::Ints(b)) => a == b,
-        (FieldValue::Floats(a), FieldValue::Floats(b)) => a == b,
+        (FieldValue::Floats(a), FieldValue::Floats(b)) => {
+            a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits()))
+        }
         (FieldValue::Packed(a), FieldValue::Packed(b)) => a.equals(b),
         (FieldValue::Message(a), FieldValue::Message(b)) => equal(a, b),
         (FieldValue::Messages(a), FieldValue::Messages(b)) => {

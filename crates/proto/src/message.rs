@@ -338,7 +338,7 @@ macro_rules! message {
             }
         }
 
-        /// Equal known and unknown fields, whatever the bytes look like.
+        /// Equal known and unknown fields, floats by their bits, whatever the encoding looks like.
         impl PartialEq for $type {
             fn eq(&self, other: &Self) -> bool {
                 crate::inspect::equal(self, other)

@@ -12,6 +12,9 @@ mod element {
         const SIZE: Option<usize>;
         #[doc(hidden)]
         fn read(reader: &mut super::Reader<'_>) -> Result<Self, super::Problem>;
+        /// Equal bits.
+        #[doc(hidden)]
+        fn same(self, other: Self) -> bool;
         #[doc(hidden)]
         fn length(self) -> u64;
         #[doc(hidden)]
@@ -28,6 +31,9 @@ macro_rules! element {
             const SIZE: Option<usize> = Some($size);
             fn read(reader: &mut Reader<'_>) -> Result<Self, Problem> {
                 reader.fixed::<$size>().map(<$type>::from_le_bytes)
+            }
+            fn same(self, other: Self) -> bool {
+                self.to_bits() == other.to_bits()
             }
             fn length(self) -> u64 {
                 $size
@@ -46,6 +52,9 @@ macro_rules! element {
             const SIZE: Option<usize> = None;
             fn read(reader: &mut Reader<'_>) -> Result<Self, Problem> {
                 reader.varint().map($read)
+            }
+            fn same(self, other: Self) -> bool {
+                self == other
             }
             fn length(self) -> u64 {
                 varint_len($write(self))
@@ -129,9 +138,10 @@ impl<T: Element> Packed<T> {
     }
 }
 
+/// Equal numbers, floats by their bits.
 impl<T: Element> PartialEq for Packed<T> {
     fn eq(&self, other: &Packed<T>) -> bool {
-        self.iter().eq(other.iter())
+        self.len() == other.len() && self.iter().zip(other.iter()).all(|(a, b)| a.same(b))
     }
 }
 
