@@ -25,6 +25,22 @@ pub struct Affine {
     pub block_size: Option<usize>,
 }
 
+/// Equal parameters to the bit. A zero point that is absent differs from one that is 0 everywhere.
+impl PartialEq for Affine {
+    fn eq(&self, other: &Affine) -> bool {
+        let same = |a: &Tensor, b: &Tensor| {
+            a.dtype() == b.dtype() && a.shape() == b.shape() && a.dense_bytes() == b.dense_bytes()
+        };
+        let zero_points = match (&self.zero_point, &other.zero_point) {
+            (Some(a), Some(b)) => same(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        let form = |affine: &Affine| (affine.storage, affine.axis, affine.block_size);
+        form(self) == form(other) && same(&self.scale, &other.scale) && zero_points
+    }
+}
+
 /// Why an affine layout is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

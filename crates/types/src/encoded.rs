@@ -38,6 +38,17 @@ impl Layout {
     }
 }
 
+/// Layouts in which equal bytes mean the same.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Layout) -> bool {
+        match (self, other) {
+            (Layout::Affine(a), Layout::Affine(b)) => a == b,
+            (Layout::Struct(a), Layout::Struct(b)) => a.declaration == b.declaration,
+            _ => false,
+        }
+    }
+}
+
 impl std::fmt::Display for Layout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -217,3 +217,22 @@ fn parts_outside_the_value_are_refused() {
     let overflowing = layout.decode_rows(&ty, &[0; 3], usize::MAX - 1..usize::MAX, &mut out[..1]);
     assert!(matches!(overflowing, Err(CodecError::Range { .. })));
 }
+
+// proves: GB4
+#[test]
+fn layouts_are_equal_when_equal_bytes_mean_the_same() {
+    let base = || affine(DType::Int4, &[2], &[1.0, 2.0], Some(0), None);
+    let layout = |affine| Layout::Affine(Arc::new(affine));
+    assert_eq!(layout(base()), layout(base()));
+    let with_zero =
+        Affine { zero_point: Some(Tensor::new(DType::Int4, &[2], bytes(&[0])).unwrap()), ..base() };
+    let others = [
+        affine(DType::Uint4, &[2], &[1.0, 2.0], Some(0), None),
+        affine(DType::Int4, &[2], &[1.0, 2.5], Some(0), None),
+        affine(DType::Int4, &[2], &[1.0, 2.0], Some(1), None),
+        with_zero,
+    ];
+    for other in others {
+        assert_ne!(layout(base()), layout(other));
+    }
+}
