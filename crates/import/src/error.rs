@@ -135,6 +135,59 @@ pub enum ImportError {
         /// The architecture.
         architecture: String,
     },
+    /// A feature that the file asks for and the importer does not have.
+    #[error("`{}`: metadata `{key}` asks for {feature}, which is not supported", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// The key that asks for it.
+        key: String,
+        /// The feature.
+        feature: String,
+    },
+    /// A tensor of another shape or element type than the architecture's.
+    #[error("`{}`: tensor `{tensor}` is {actual}; expected {expected}", file.display())]
+    TensorShape {
+        /// The file.
+        file: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        actual: String,
+    },
+    /// The file's name cannot stand in a model.
+    #[error("`{}`: {source}", file.display())]
+    Location {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with the name.
+        source: heirloom_proto::ExternalError,
+    },
+    /// The output is at a place from which the model file cannot be named.
+    #[error(
+        "`{}` cannot refer to `{}`: a model names files in its own folder or below; write it beside the file or choose \
+         a folder above",
+        output.display(), file.display()
+    )]
+    OutOfReach {
+        /// The model that was to be written.
+        output: PathBuf,
+        /// The file that holds its weights.
+        file: PathBuf,
+    },
+    /// The model could not be built; this is a fault of the importer or of the file's numbers.
+    #[error("`{}`: {source}", file.display())]
+    Graph {
+        /// The file.
+        file: PathBuf,
+        /// What the builder says.
+        source: heirloom_graph::Error,
+    },
+    /// The model could not be written.
+    #[error(transparent)]
+    Write(#[from] heirloom_proto::Error),
     /// An architecture that has no builder.
     #[error("`{}` holds a model of architecture `{architecture}`; supported are {}", file.display(), known.join(", "))]
     UnknownArchitecture {

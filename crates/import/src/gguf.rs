@@ -3,7 +3,10 @@
 //! [`Gguf::open`] maps the file and checks everything that it announces; metadata values and tensor data stay in the
 //! mapping until they are asked for.
 
+mod arch;
 mod cursor;
+mod decoder;
+mod import;
 mod kind;
 mod metadata;
 mod tensor;
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use heirloom_mem::Bytes;
 
+pub use arch::architecture_names;
+pub use import::{CacheType, ImportOptions, import, overlay};
 pub use kind::{Kind, Storage};
 pub use tensor::Tensor;
 pub use value::{Array, Value, ValueType};

@@ -38,7 +38,7 @@ impl JsonTokenizer {
     ///
     /// # Errors
     /// Not such a file.
-    pub fn new(json: &[u8]) -> Result<Self, TextError> {
+    pub fn from_json(json: &[u8]) -> Result<Self, TextError> {
         let tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(json_error)?;
         let added = tokenizer.get_added_tokens_decoder();
         let mut special: Vec<u32> = added.iter().filter(|(_, t)| t.special).map(|(id, _)| *id).collect();

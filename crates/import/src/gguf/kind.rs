@@ -31,15 +31,13 @@ const fn dense(number: u32, name: &'static str, bytes: u64, dtype: DType) -> Kin
     Kind { number, name, elements: 1, bytes, storage: Storage::Dense(dtype) }
 }
 
-const DENSE: [Kind; 8] = [
+const DENSE: [Kind; 6] = [
     dense(0, "f32", 4, DType::Float),
-    dense(1, "f16", 2, DType::Float16),
     dense(24, "i8", 1, DType::Int8),
     dense(25, "i16", 2, DType::Int16),
     dense(26, "i32", 4, DType::Int32),
     dense(27, "i64", 8, DType::Int64),
     dense(28, "f64", 8, DType::Double),
-    dense(30, "bf16", 2, DType::BFloat16),
 ];
 
 /// What GGUF calls its block types, also those that we do not read.
@@ -95,7 +93,6 @@ fn blocks(format: &'static Format) -> Option<Kind> {
 pub(super) fn known() -> Vec<&'static str> {
     let mut kinds: Vec<Kind> = DENSE.into_iter().chain(FORMATS.iter().copied().filter_map(blocks)).collect();
     kinds.sort_by_key(|kind| kind.number);
-    kinds.dedup_by_key(|kind| kind.number);
     kinds.into_iter().map(|kind| kind.name).collect()
 }
 

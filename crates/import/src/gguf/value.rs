@@ -211,4 +211,24 @@ impl<'a> Array<'a> {
             Some(value)
         })
     }
+
+    /// The bytes of the elements of an array of strings; none of any other array.
+    pub fn strings(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.iter().map_while(Value::as_bytes)
+    }
+
+    /// The elements of an array of `f32`; none of any other array.
+    pub fn floats(&self) -> impl Iterator<Item = f32> + use<'a> {
+        self.words(ValueType::F32).map(f32::from_le_bytes)
+    }
+
+    /// The elements of an array of `i32`; none of any other array.
+    pub fn integers(&self) -> impl Iterator<Item = i32> + use<'a> {
+        self.words(ValueType::I32).map(i32::from_le_bytes)
+    }
+
+    fn words(&self, element: ValueType) -> impl Iterator<Item = [u8; 4]> + use<'a> {
+        let count = if self.element == element { self.count } else { 0 };
+        self.bytes.as_chunks().0.iter().take(count).copied()
+    }
 }

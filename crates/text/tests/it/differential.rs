@@ -49,7 +49,7 @@ fn text() -> impl Strategy<Value = String> {
 
 fn compare(model: &str, cases: u32) {
     let vocabulary = models::vocabulary(model);
-    let json = JsonTokenizer::new(tokenizer_json(&vocabulary).unwrap().as_bytes()).unwrap();
+    let json = JsonTokenizer::from_json(tokenizer_json(&vocabulary).unwrap().as_bytes()).unwrap();
     let native = NativeTokenizer::new(vocabulary).unwrap();
     assert_eq!(native.size(), json.size());
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });

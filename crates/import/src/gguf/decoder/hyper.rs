@@ -1,0 +1,116 @@
+//! The numbers of a model, from the file's metadata.
+
+use crate::ImportError;
+use crate::gguf::Gguf;
+use crate::gguf::cursor::wide;
+
+/// The most that a count can be, so that products of two stay far from overflow.
+const MOST: u64 = 1 << 28;
+
+/// Sizes of a decoder.
+#[derive(Debug, Clone)]
+pub(in crate::gguf) struct Hyper {
+    /// `block_count`.
+    pub(super) layers: usize,
+    /// `context_length`: positions that the model was trained for.
+    pub(super) context: u64,
+    /// `embedding_length`: elements of a token's state.
+    pub(super) width: usize,
+    /// `feed_forward_length`: elements of a token's state within a feed-forward network.
+    pub(super) hidden: usize,
+    /// `attention.head_count`.
+    pub(super) heads: usize,
+    /// `attention.head_count_kv`: heads of keys and values; queries share them in groups.
+    pub(super) kv_heads: usize,
+    /// `attention.key_length`: elements of a query and of a key.
+    pub(super) key_size: usize,
+    /// `attention.value_length`: elements of a value.
+    pub(super) value_size: usize,
+    /// `attention.layer_norm_rms_epsilon`.
+    pub(super) epsilon: f64,
+    /// Rows of the embedding.
+    pub(super) vocabulary: usize,
+}
+
+impl Hyper {
+    /// Positions that the model was trained for.
+    pub(in crate::gguf) fn context(&self) -> u64 {
+        self.context
+    }
+
+    pub(super) fn read(gguf: &Gguf, architecture: &str) -> Result<Self, ImportError> {
+        let keys = Keys { gguf, architecture };
+        let width = keys.count("embedding_length")?;
+        let heads = keys.count("attention.head_count")?;
+        let default = width / heads;
+        Ok(Self {
+            layers: keys.count("block_count")?,
+            context: gguf.unsigned(&keys.key("context_length"), &keys.reader())?,
+            width,
+            hidden: keys.count("feed_forward_length")?,
+            heads,
+            kv_heads: keys.count_or("attention.head_count_kv", heads)?,
+            key_size: keys.count_or("attention.key_length", default)?,
+            value_size: keys.count_or("attention.value_length", default)?,
+            epsilon: gguf.float(&keys.key("attention.layer_norm_rms_epsilon"), &keys.reader())?,
+            vocabulary: vocabulary(gguf, architecture)?,
+        })
+    }
+}
+
+fn vocabulary(gguf: &Gguf, architecture: &str) -> Result<usize, ImportError> {
+    let embedding = gguf.tensor("token_embd.weight").ok_or_else(|| ImportError::MissingTensor {
+        file: gguf.file().into(),
+        tensor: "token_embd.weight".into(),
+        architecture: architecture.into(),
+    })?;
+    let rows = embedding.dims().get(1).copied().unwrap_or(0);
+    Ok(usize::try_from(rows.min(MOST)).unwrap_or(0))
+}
+
+/// Metadata under an architecture's prefix.
+pub(super) struct Keys<'a> {
+    pub(super) gguf: &'a Gguf,
+    pub(super) architecture: &'a str,
+}
+
+impl Keys<'_> {
+    /// The whole key.
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.architecture)
+    }
+
+    /// Who needs it, for messages.
+    pub(super) fn reader(&self) -> String {
+        format!("architecture `{}`", self.architecture)
+    }
+
+    /// A count of at least 1.
+    pub(super) fn count(&self, name: &str) -> Result<usize, ImportError> {
+        let key = self.key(name);
+        let count = self.gguf.unsigned(&key, &self.reader())?;
+        match usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count)) {
+            Some(count) => Ok(count),
+            None => {
+                let value = crate::gguf::Value::Unsigned(count);
+                Err(self.gguf.bad_value(&key, &format!("a count from 1 to {MOST}"), &value))
+            }
+        }
+    }
+
+    /// A count of at least 1 where the file has it.
+    pub(super) fn count_or(&self, name: &str, default: usize) -> Result<usize, ImportError> {
+        if self.gguf.value(&self.key(name)).is_some() { self.count(name) } else { Ok(default) }
+    }
+
+    /// A float where the file has it.
+    pub(super) fn float(&self, name: &str) -> Result<Option<f64>, ImportError> {
+        let key = self.key(name);
+        self.gguf.value(&key).map(|_| self.gguf.float(&key, &self.reader())).transpose()
+    }
+}
+
+/// The extent of an axis as ONNX writes it.
+pub(super) fn signed(extent: usize) -> i64 {
+    i64::try_from(wide(extent)).unwrap_or(i64::MAX)
+}
