@@ -34,6 +34,7 @@ const LIMITS: &[Limit] = &[
 ];
 
 /// Builds the library with and without the contract's messages, prints sizes, and fails above a limit.
+// proves: N1
 pub(crate) fn run(args: &[String]) -> Outcome {
     if args.iter().any(|arg| arg != "--check") {
         return Err(Faults::one("usage: cargo xtask size [--check]"));
