@@ -93,9 +93,9 @@ pub(crate) fn types(
         problems.push(Problem::BindingTypes {
             input: input.into(),
             output: output.into(),
-            input_type: a.to_string(),
-            output_type: b.to_string(),
-            reason,
+            input_type: a.to_string().into(),
+            output_type: b.to_string().into(),
+            reason: reason.into(),
         });
     }
     problems

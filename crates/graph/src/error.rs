@@ -98,7 +98,7 @@ pub enum Error {
         /// What was being added or changed, such as ``node `Gemm` ``.
         call: String,
         /// What is wrong with it.
-        problem: Problem,
+        problem: Box<Problem>,
     },
     /// A model with external payloads is to be saved where they cannot be reached.
     #[error(
@@ -124,7 +124,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn call(call: impl Into<String>, problem: Problem) -> Error {
-        Error::Call { call: call.into(), problem }
+        Error::Call { call: call.into(), problem: Box::new(problem) }
     }
 }
 

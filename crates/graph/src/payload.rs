@@ -1,5 +1,7 @@
 //! Payloads of tensors and encoded values: validated, left where they are.
 
+use std::sync::Arc;
+
 use heirloom_mem::{DType, Shape};
 use heirloom_proto::external::ExternalError;
 use heirloom_proto::{EncodedValueProto, Payload, TensorProto};
@@ -11,7 +13,7 @@ use crate::{Problem, Unavailable};
 /// Why a constant could not be had.
 pub(crate) enum Failure {
     /// Its file is not at hand, which may be all right.
-    Missing(Unavailable),
+    Missing(Arc<Unavailable>),
     Problem(Problem),
     Types(Faults),
 }
@@ -55,7 +57,12 @@ fn reachable(
                 return Err(broken(error));
             }
             let (location, reason) = (place.location, error.to_string());
-            Err(Failure::Missing(Unavailable { name: name.into(), location, reason, logical: logical() }))
+            Err(Failure::Missing(Arc::new(Unavailable {
+                name: name.into(),
+                location,
+                reason,
+                logical: logical(),
+            })))
         }
     }
 }

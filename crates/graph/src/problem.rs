@@ -33,7 +33,7 @@ pub enum Problem {
     #[error("the node has no operator (`op_type`)")]
     NoOperator,
     /// Two of a kind have the same name.
-    #[error("the {what} name `{name}` occurs twice; `{first}` has it already")]
+    #[error("the {what} name `{name}` occurs twice; {first} has it already")]
     Duplicate {
         /// What has it.
         what: &'static str,
@@ -43,7 +43,7 @@ pub enum Problem {
         first: String,
     },
     /// A value is made twice.
-    #[error("`{name}` is defined twice: `{first}` makes it already; each value is made once")]
+    #[error("`{name}` is defined twice: {first} makes it already; each value is made once")]
     Redefined {
         /// The value.
         name: String,
@@ -190,11 +190,11 @@ pub enum Problem {
         /// The output.
         output: String,
         /// The input's type.
-        input_type: String,
+        input_type: Box<str>,
         /// The output's type.
-        output_type: String,
+        output_type: Box<str>,
         /// Where they differ.
-        reason: String,
+        reason: Box<str>,
     },
     /// Strings cannot be retained.
     #[error(

@@ -41,8 +41,20 @@ pub struct ModelBuilder {
 }
 
 /// Versions of the representation by the versions of ai.onnx that came with them (ONNX, docs/Versioning.md).
-const IR_VERSIONS: [(i64, i64); 11] =
-    [(8, 3), (10, 5), (11, 6), (14, 7), (18, 8), (20, 9), (22, 10), (23, 11), (24, 12), (27, 13), (28, 14)];
+const IR_VERSIONS: [(i64, i64); 12] = [
+    (8, 3),
+    (9, 4),
+    (10, 5),
+    (11, 6),
+    (14, 7),
+    (18, 8),
+    (20, 9),
+    (22, 10),
+    (23, 11),
+    (24, 12),
+    (27, 13),
+    (28, 14),
+];
 /// The newest version of the representation.
 const NEWEST_IR: i64 = 14;
 

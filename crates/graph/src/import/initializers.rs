@@ -55,7 +55,7 @@ impl Importer<'_> {
     /// Lists a failure, or turns a missing file into a constant that says so.
     fn failed(&mut self, failure: Failure, path: &Path<'_>) -> Option<Initializer> {
         match failure {
-            Failure::Missing(unavailable) => Some(Initializer::Unavailable(Arc::new(unavailable))),
+            Failure::Missing(unavailable) => Some(Initializer::Unavailable(unavailable)),
             Failure::Problem(problem) => {
                 self.fault(path, problem);
                 None
@@ -85,7 +85,10 @@ impl Importer<'_> {
             Ok(constant) => Some(constant),
             Err(Failure::Missing(missing)) => {
                 // Attributes cannot wait for their file as constants can.
-                self.fault(path, Problem::External { name: missing.name, reason: missing.reason });
+                self.fault(
+                    path,
+                    Problem::External { name: missing.name.clone(), reason: missing.reason.clone() },
+                );
                 None
             }
             Err(failure) => {

@@ -101,7 +101,7 @@ pub fn inspect(model: &Model) -> Inspection {
     }
     let mut operators: Vec<OperatorReport> =
         operators.into_iter().map(|((domain, name), count)| OperatorReport { domain, name, count }).collect();
-    operators.sort_by(|a, b| b.count.cmp(&a.count));
+    operators.sort_by_key(|it| std::cmp::Reverse(it.count));
     let mut types = types::declared(model);
     let constants = constants::all(model, &mut types);
     Inspection {
