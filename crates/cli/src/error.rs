@@ -20,6 +20,9 @@ pub(crate) enum CliError {
     /// A language model could not be opened or run.
     #[error(transparent)]
     Llm(#[from] heirloom::llm::LlmError),
+    /// A model file is wrong.
+    #[error(transparent)]
+    Model(#[from] heirloom::graph::Error),
     /// A file could not be imported.
     #[error(transparent)]
     Import(#[from] heirloom::import::ImportError),

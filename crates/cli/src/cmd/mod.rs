@@ -35,6 +35,8 @@ commands! {
     fetch: Fetch,
     generate: Generate,
     import: Import,
+    inspect: Inspect,
     logits: Logits,
     tokenize: Tokenize,
+    verify: Verify,
 }

@@ -126,11 +126,8 @@ impl<'m> Conversation<'m> {
         if logits.dtype() != DType::Float || rows == 0 {
             return Err(LlmError::Logits(format!("they are {} {:?}", logits.dtype(), logits.shape())));
         }
-        let shape: Shape = if keep == 1 && rows == 1 {
-            [vocabulary].into_iter().collect()
-        } else {
-            [rows, vocabulary].into_iter().collect()
-        };
+        let both = [rows, vocabulary];
+        let shape = if last_only && rows == 1 { &both[1..] } else { &both };
         logits.reshape(shape).map_err(|e| LlmError::Logits(e.to_string()))
     }
 

@@ -147,7 +147,7 @@ impl<'c, 'm> Generation<'c, 'm> {
         let mut report = GenerationReport { prompt_tokens: prompt.len(), ..GenerationReport::default() };
         let logits = match conversation.feed(prompt, Some(&request.cancel)) {
             Ok(logits) => Some(logits),
-            Err(LlmError::Run(RunError::Cancelled)) => {
+            Err(LlmError::Run(RunError::Cancelled { .. })) => {
                 report.stop = Some(StopReason::Cancelled);
                 None
             }
@@ -204,7 +204,7 @@ impl<'c, 'm> Generation<'c, 'm> {
             self.logits = None;
             match self.conversation.feed(&[token], Some(&self.request.cancel)) {
                 Ok(logits) => self.logits = Some(logits),
-                Err(LlmError::Run(RunError::Cancelled)) => return Ok(self.stop(StopReason::Cancelled)),
+                Err(LlmError::Run(RunError::Cancelled { .. })) => return Ok(self.stop(StopReason::Cancelled)),
                 Err(error) => return Err(error),
             }
             self.appended.push((self.conversation.report().counts - before).appended_bytes);

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use heirloom_graph::Model;
-use heirloom_import::gguf::{Gguf, VocabularyFields, vocabulary};
+use heirloom_import::gguf::{Array, Gguf, Value, VocabularyFields, vocabulary};
 use heirloom_text::{
     ChatTemplate, JsonTokenizer, NativeTokenizer, StringTable, TemplateTokens, TokenType, Tokenizer,
 };
@@ -66,16 +66,15 @@ impl Text {
 
 /// The fields of the file as the vocabulary that the text crate takes.
 fn owned(fields: VocabularyFields<'_>) -> Result<Vocabulary, LlmError> {
-    let table = |array: &heirloom_import::gguf::Array<'_>| {
+    let table = |array: &Array<'_>| {
         let mut table = StringTable::default();
-        array.strings().for_each(|s| table.push(s));
+        array.iter().for_each(|s| table.push(if let Value::String(s) = s { s } else { &[] }));
         table
     };
     let mut vocabulary = Vocabulary::new(VocabularyModel::from_name(fields.model)?, table(&fields.tokens));
     vocabulary.pre = fields.pre.map(str::to_owned);
-    vocabulary.scores = fields.scores.iter().flat_map(|a| a.floats()).collect();
-    vocabulary.token_types =
-        fields.token_types.iter().flat_map(|a| a.integers()).map(TokenType::from_number).collect();
+    vocabulary.scores = fields.scores.iter().flat_map(|a| a.iter()).map(float).collect();
+    vocabulary.token_types = fields.token_types.iter().flat_map(|a| a.iter()).map(token_type).collect();
     vocabulary.merges = fields.merges.as_ref().map(table).unwrap_or_default();
     vocabulary.bos = fields.bos;
     vocabulary.eos = fields.eos;
@@ -88,4 +87,21 @@ fn owned(fields: VocabularyFields<'_>) -> Result<Vocabulary, LlmError> {
     vocabulary.add_space_prefix = fields.add_space_prefix;
     vocabulary.chat_template = fields.chat_template.map(str::to_owned);
     Ok(vocabulary)
+}
+
+/// The reader has checked the arrays' element types; anything else would be NaN, which no score is.
+fn float(value: Value<'_>) -> f32 {
+    match value {
+        Value::Float(x) => x as f32,
+        _ => f32::NAN,
+    }
+}
+
+fn token_type(value: Value<'_>) -> TokenType {
+    let number = match value {
+        Value::Unsigned(n) => i32::try_from(n),
+        Value::Signed(n) => i32::try_from(n),
+        _ => Ok(-1),
+    };
+    TokenType::from_number(number.unwrap_or(-1))
 }
