@@ -99,7 +99,7 @@ impl AppendBuffer {
         Ok(AppendView::register(&Arc::new(buffer), 0))
     }
 
-    /// A new buffer of `capacity` rows along `axis` of `tensor`, holding the tensor's rows (a counted kernel copy).
+    /// A new buffer of `capacity` rows along `axis` of `tensor`, holding the tensor's rows (a counted copy of a cache).
     ///
     /// # Errors
     /// When the tensor has more rows, has no such axis, or the size overflows or cannot be had.
@@ -110,7 +110,6 @@ impl AppendBuffer {
         capacity: usize,
         ledger: &Ledger,
     ) -> Result<AppendView, ClaimError> {
-        let dense = copy::to_dense(tensor, copy::Purpose::Kernel, ledger);
         let len = tensor.shape().get(axis).copied().unwrap_or(usize::MAX);
         let (before, row) =
             (&tensor.shape()[..axis.min(tensor.shape().len())], tensor.shape().get(axis + 1..));
@@ -119,9 +118,19 @@ impl AppendBuffer {
             row.and_then(element_count).filter(|_| tensor.dtype().bit_width().is_some_and(|w| w % 8 == 0));
         let row_bytes = row_bytes.and_then(|n| tensor.dtype().payload_bytes(n)).unwrap_or(usize::MAX);
         let mut slot = Self::with_capacity(outer, capacity, row_bytes, ledger)?.claim(len)?;
-        let bytes = dense.dense_bytes().unwrap_or(&[]);
-        for (run, from) in (0..outer).zip(bytes.chunks_exact((len * row_bytes).max(1))) {
-            copy::into(slot.run_mut(run), from, copy::Purpose::Kernel, ledger);
+        match tensor.append_view() {
+            Some((view, at)) if at == axis => {
+                for run in 0..outer {
+                    copy::into(slot.run_mut(run), view.run(run), copy::Purpose::Cache, ledger);
+                }
+            }
+            _ => {
+                let dense = copy::to_dense(tensor, copy::Purpose::Kernel, ledger);
+                let bytes = dense.dense_bytes().unwrap_or(&[]);
+                for (run, from) in (0..outer).zip(bytes.chunks_exact((len * row_bytes).max(1))) {
+                    copy::into(slot.run_mut(run), from, copy::Purpose::Cache, ledger);
+                }
+            }
         }
         Ok(slot.view)
     }

@@ -11,12 +11,15 @@ pub enum Purpose {
     State,
     /// A kernel's work.
     Kernel,
+    /// To move a cache to a buffer with room, or away from rows that others see.
+    Cache,
 }
 
 fn count(bytes: usize, purpose: Purpose, ledger: &Ledger) {
     match purpose {
         Purpose::State => ledger.state_copied_bytes(bytes),
         Purpose::Kernel => ledger.kernel_copied_bytes(bytes),
+        Purpose::Cache => ledger.cache_copied_bytes(bytes),
     }
 }
 

@@ -38,8 +38,10 @@ macro_rules! counters {
 counters! {
     /// Payload bytes copied to manage state: initialization, reset, feeds, publication, views. Always 0.
     state_copied_bytes,
-    /// Payload bytes that kernels copied: growth of a cache, making strided values dense, Concat and the like.
+    /// Payload bytes that kernels copied: making strided values dense, Concat, Gather, Transpose and the like.
     kernel_copied_bytes,
+    /// Rows that were copied because a cache had to move: it was full, or others see rows where new ones would go.
+    cache_copied_bytes,
     /// Bytes that appends wrote behind the rows that were there.
     appended_bytes,
     /// Buffers newly allocated.

@@ -26,6 +26,7 @@ fn registered(registry: &KernelRegistry, value: &Arc<EncodedValue>) -> Option<Bo
         constant: Some(Value::Encoded(value.clone())),
         dtype: logical.map(|ty| ty.dtype),
         shape: logical.map(|ty| ty.shape.clone()),
+        next: None,
     };
     let node = Node {
         name: String::new(),

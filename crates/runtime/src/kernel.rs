@@ -28,6 +28,8 @@ pub struct InputFacts {
     pub dtype: Option<DType>,
     /// The shape, where every extent is known.
     pub shape: Option<Shape>,
+    /// The node's output that is this input's value at the next call, where states retain it: a cache that grows.
+    pub next: Option<usize>,
 }
 
 /// What a kernel is built from.

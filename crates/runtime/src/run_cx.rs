@@ -194,8 +194,8 @@ impl<'a> RunCx<'a> {
     }
 
     /// Room for `rows` rows behind those of input `index` along `axis`: in place where the input is the longest
-    /// view of an append buffer with room, else in a new buffer to which the input's rows are copied (counted as a
-    /// kernel's copy). Write all runs of the slot, then [`RunCx::commit`].
+    /// view of an append buffer with room, else in a new buffer to which the input's rows are copied (counted as
+    /// the copy of a cache). Write all runs of the slot, then [`RunCx::commit`].
     ///
     /// # Errors
     /// When the capacity is fixed and would be exceeded, or a size overflows.

@@ -22,11 +22,14 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
 
 struct Concat {
     axis: i64,
+    /// Input 0 is retained from the output: it is a cache from the first call on.
+    cache: bool,
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["axis"])?;
-    Ok(Box::new(Concat { axis: cx.node.attributes.int("axis")? }))
+    let cache = cx.inputs.first().and_then(Option::as_ref).is_some_and(|first| first.next == Some(0));
+    Ok(Box::new(Concat { axis: cx.node.attributes.int("axis")?, cache }))
 }
 
 impl Kernel for Concat {
@@ -52,17 +55,18 @@ impl Kernel for Concat {
         }
         let value = match cx.value(0) {
             Some(Value::Strings(_)) => strings(cx, &shape, axis)?,
-            _ => tensors(cx, &shape, axis)?,
+            _ => tensors(cx, &shape, axis, self.cache)?,
         };
         cx.set(0, value);
         Ok(())
     }
 }
 
-fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize) -> Result<Value, KernelError> {
+fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize, cache: bool) -> Result<Value, KernelError> {
     let count = cx.input_count();
     let dtype = common_type(cx, count)?;
-    if cx.tensor(0)?.append_view().is_some_and(|(_, at)| at == axis) {
+    let bytes = dtype.bit_width().is_some_and(|bits| bits % 8 == 0);
+    if bytes && (cache || cx.tensor(0)?.append_view().is_some_and(|(_, at)| at == axis)) {
         return append(cx, shape, axis);
     }
     let mut parts: Vec<Tensor> = Vec::with_capacity(count);

@@ -9,6 +9,7 @@ use crate::broadcast;
 use crate::broadcast::Walk;
 use crate::by_type::by_type;
 use crate::elementwise::{Plain, wrong_type};
+use crate::numbers::Number;
 use crate::real::Real;
 use crate::real::num::Wide;
 
@@ -93,10 +94,10 @@ fn power<T: Base>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
 
 fn exponents(cx: &RunCx<'_>, y: &Tensor) -> Result<Vec<Exponent>, KernelError> {
     by_type!(y.dtype(), [i64, i32, i16, i8, u64, u32, u16, u8], T => {
-        let exponent = |&e: &T| Exponent::Integer(i64::try_from(e).unwrap_or(i64::MAX));
+        let exponent = |&e: &T| Exponent::Integer(Number::to_i64(e));
         return Ok(y.as_slice::<T>()?.iter().map(exponent).collect());
     }, _ => {});
     by_type!(y.dtype(), [f32, f16, bf16, f64], T => {
-        Ok(y.as_slice::<T>()?.iter().map(|e| Exponent::Real(e.widen().to_f64())).collect())
+        Ok(y.as_slice::<T>()?.iter().map(|e| Exponent::Real(crate::numbers::Number::to_f64(e.widen()))).collect())
     }, _ => Err(wrong_type(cx, 1, "numbers")))
 }

@@ -30,7 +30,7 @@ pub(crate) fn constant_facts(name: &Arc<str>, value: &Value) -> InputFacts {
         }
         _ => (None, None),
     };
-    InputFacts { name: name.to_string(), constant: Some(value.clone()), dtype, shape }
+    InputFacts { name: name.to_string(), constant: Some(value.clone()), dtype, shape, next: None }
 }
 
 /// What is known of an encoded constant once it is decoded.

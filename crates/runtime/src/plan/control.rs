@@ -76,19 +76,19 @@ impl Lowering<'_> {
         };
         Ok(Some(match shape {
             Shape::If(then, otherwise) => Work::If {
-                then: self.body(scope, label, then)?,
-                otherwise: self.body(scope, label, otherwise)?,
+                then: self.body(scope, label, then, &node.outputs)?,
+                otherwise: self.body(scope, label, otherwise, &node.outputs)?,
             },
             Shape::Loop(body, carried) => Work::Loop {
-                body: self.body(scope, label, body)?,
+                body: self.body(scope, label, body, &[])?,
                 carried,
                 stacked: stack_types(body, 1 + carried),
             },
             Shape::Scan(body, spec) => {
                 let stacked = stack_types(body, spec.carried);
-                Work::Scan { body: self.body(scope, label, body)?, spec, stacked }
+                Work::Scan { body: self.body(scope, label, body, &[])?, spec, stacked }
             }
-            Shape::Map(body) => Work::SequenceMap { body: self.body(scope, label, body)? },
+            Shape::Map(body) => Work::SequenceMap { body: self.body(scope, label, body, &[])? },
         }))
     }
 }

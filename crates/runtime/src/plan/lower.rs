@@ -42,6 +42,12 @@ pub(crate) fn plan(
         root.params.push(reg);
         inputs.push(at);
     }
+    for binding in graph.bindings() {
+        if let Some(Operand::Reg(reg)) = scope.values[binding.input.0 as usize] {
+            scope.retained.insert(binding.output, reg);
+        }
+    }
+    scope.retain_through_identity();
     lowering.block(&mut scope, &mut root)?;
     root.results = lowering.results(&mut scope, graph)?;
     if !lowering.faults.is_empty() {
@@ -58,6 +64,7 @@ pub(super) fn facts(name: &Arc<str>, ty: Option<&ValueType>) -> InputFacts {
         constant: None,
         dtype: spec.map(|spec| spec.dtype),
         shape: spec.and_then(heirloom_types::TensorSpec::shape),
+        next: None,
     }
 }
 
@@ -92,11 +99,41 @@ pub(super) struct Scope<'a> {
     /// Names of the calls and bodies around, with `/` behind each.
     path: String,
     values: Vec<Option<Operand>>,
+    /// Values that states retain, with the persistent input that each is for.
+    retained: FxHashMap<ValueId, Reg>,
 }
 
 impl<'a> Scope<'a> {
     fn new(graph: &'a Graph, opsets: Opsets<'a>, call: Option<Call<'a>>, path: String) -> Scope<'a> {
-        Scope { graph, opsets, call, path, values: vec![None; graph.value_count()] }
+        let values = vec![None; graph.value_count()];
+        Scope { graph, opsets, call, path, values, retained: FxHashMap::default() }
+    }
+
+    /// Notes that outputs of this graph become the outputs `outer` of the graph around.
+    fn retain(&mut self, outer: &Scope<'_>, outputs: &[Option<ValueId>]) {
+        for (output, &inner) in outputs.iter().zip(self.graph.outputs()) {
+            if let Some(&reg) = output.as_ref().and_then(|output| outer.retained.get(output)) {
+                self.retained.insert(inner, reg);
+            }
+        }
+        self.retain_through_identity();
+    }
+
+    /// What `Identity` passes to a retained value is retained itself.
+    fn retain_through_identity(&mut self) {
+        if self.retained.is_empty() {
+            return;
+        }
+        for &id in self.graph.order().iter().rev() {
+            let node = self.graph.node(id);
+            if node.op_type == "Identity" && plain_domain(&node.domain).is_empty() {
+                if let (Some(Some(from)), Some(Some(to))) = (node.inputs.first(), node.outputs.first()) {
+                    if let Some(&reg) = self.retained.get(to) {
+                        self.retained.insert(*from, reg);
+                    }
+                }
+            }
+        }
     }
 
     fn set(&mut self, value: ValueId, operand: Operand) {
@@ -332,7 +369,16 @@ impl<'m> Lowering<'m> {
             self.fault(node, label, None, NodeFaultKind::NoOpset);
             return None;
         };
-        let facts: Vec<_> = inputs.iter().map(|input| input.map(|input| self.operand_facts(input))).collect();
+        let next = |input: Operand| {
+            let retained = |output: &Option<ValueId>| output.and_then(|output| scope.retained.get(&output));
+            node.outputs
+                .iter()
+                .position(|output| retained(output).is_some_and(|&reg| input == Operand::Reg(reg)))
+        };
+        let facts: Vec<_> = inputs
+            .iter()
+            .map(|input| input.map(|input| InputFacts { next: next(input), ..self.operand_facts(input) }))
+            .collect();
         match choose::kernel(self, node, opset, &facts) {
             Ok(Choice::Kernel(kernel)) => Some(Work::Kernel(kernel)),
             Ok(Choice::Decoded { kernel, decoders }) => {
@@ -378,6 +424,7 @@ impl<'m> Lowering<'m> {
         for (&formal, actual) in graph.inputs().iter().zip(inputs) {
             inner.values[formal.0 as usize] = *actual;
         }
+        inner.retain(scope, &node.outputs);
         self.depth += 1;
         self.functions.push(this);
         let done = self.function_body(&mut inner, graph, inputs.len(), block);
@@ -428,17 +475,20 @@ impl<'m> Lowering<'m> {
         Ok(())
     }
 
-    /// The block of a body; its parameters are the body's inputs.
+    /// The block of a body; its parameters are the body's inputs. Its outputs become `outputs` of the graph around,
+    /// where it runs at most once.
     pub(super) fn body(
         &mut self,
         scope: &mut Scope<'_>,
         label: &Label,
         graph: &Graph,
+        outputs: &[Option<ValueId>],
     ) -> Result<LBlock, SessionError> {
         if self.depth >= DEPTH {
             return Err(SessionError::Nesting { what: "node", name: label.name.to_string(), limit: DEPTH });
         }
         let mut inner = Scope::new(graph, scope.opsets, scope.call, format!("{}/", label.name));
+        inner.retain(scope, outputs);
         for capture in graph.captures() {
             let operand = self.operand(scope, capture.outer)?;
             inner.values[capture.inner.0 as usize] =

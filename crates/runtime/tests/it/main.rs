@@ -1,0 +1,12 @@
+//! Sessions and states as their callers see them.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods)]
+
+mod append;
+mod control;
+mod functions;
+mod models;
+mod properties;
+mod sessions;
+mod states;
+mod test_kernels;
