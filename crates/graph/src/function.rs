@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use heirloom_proto::{FunctionProto, OperatorSetIdProto};
+use heirloom_proto::{ExternalResolver, FunctionProto, OperatorSetIdProto};
+use heirloom_types::Catalogue;
 
-use crate::{Attributes, Graph};
+use crate::import::{self, Context};
+use crate::path::{FaultList, Path};
+use crate::{Attributes, Error, Faults, Graph};
 
 /// A function of a model, or a codec of a struct type. Immutable.
 #[derive(Clone, Debug)]
@@ -47,6 +50,21 @@ impl Function {
             defaults,
             opset_imports: opsets(proto.opset_import()),
         }
+    }
+
+    /// A function that stands alone: the codec of a struct type. Its own bodies may use the types of `catalogue`.
+    ///
+    /// # Errors
+    /// With all faults that forbid to execute it.
+    pub fn from_proto(proto: &FunctionProto, catalogue: &Catalogue) -> Result<Function, Error> {
+        let resolver = ExternalResolver::without_base_dir();
+        let context = Context { catalogue, resolver: &resolver, defer_missing: false, is_strict: false };
+        let mut faults = FaultList::default();
+        let function = import::function(proto, &context, &mut faults, &Path::ROOT);
+        if faults.is_empty() {
+            return Ok(function);
+        }
+        Err(Error::Invalid { file: None, faults: Faults(faults.into_vec()) })
     }
 
     /// The name that nodes give as `op_type`.

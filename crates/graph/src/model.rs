@@ -64,7 +64,6 @@ type FunctionKey = (String, String, String);
 
 /// A model. Immutable; share it as `Arc<Model>`. Payloads stay in the mapped files, and nothing of the model was
 /// executed to open it.
-#[derive(Debug)]
 pub struct Model {
     proto: ModelProto,
     graph: Arc<Graph>,
@@ -76,6 +75,13 @@ pub struct Model {
     path: Option<PathBuf>,
     resolver: ExternalResolver,
     options: OpenOptions,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let nodes = self.graph.nodes().len();
+        write!(f, "Model(`{}`, {nodes} nodes, {:?})", self.graph.name(), self.path)
+    }
 }
 
 /// What importing a model yields beside the faults.

@@ -257,7 +257,17 @@ fn moved(
             format!("{name}.data")
         }
     };
+    heirloom_proto::external::check_location(&location).map_err(|error| external_error(&location, error))?;
     let mut plan = Plan { path: folder_of(path).join(&location), parts: Vec::new() };
+    // A folder below that is a link could lead anywhere.
+    let real = |path: &FilePath| folder_of(path).canonicalize().ok();
+    let (inside, base) = (real(&plan.path), real(path));
+    if !inside.zip(base).is_some_and(|(inside, base)| inside.starts_with(base)) {
+        return Err(external_error(
+            &location,
+            "the folder is not there, or a link leads out of the model's folder",
+        ));
+    }
     if plan.path == path {
         return Err(external_error(&location, "the payloads need another file than the model"));
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use crate::function::canonical_domain;
 use crate::graph::Source;
-use crate::import::{Context, describe_node, function};
+use crate::import::{Context, describe_node, function, training_graph};
 use crate::model::{Imported, folder_of, import_model};
 use crate::path::{FaultList, Path};
 use crate::{Error, Fault, Graph, OpenOptions, Problem};
@@ -24,10 +24,12 @@ pub fn verify(proto: &ModelProto, resolver: &ExternalResolver) -> Vec<Fault> {
     let mut faults = FaultList::default();
     let imported = import_model(proto, resolver, false, true, &mut faults);
     opset_imports(proto.opset_import(), &mut faults, &Path::ROOT);
-    let mut strict = Strict { imported: &imported, faults: &mut faults };
+    training(proto, &imported, resolver, &mut faults);
+    let mut strict = Strict { imported: &imported, resolver, faults: &mut faults };
     let path = Path::ROOT.field("graph");
     if let Some(graph) = proto.graph() {
         strict.main_values(graph, &path);
+        strict.encoded(graph, &path);
         strict.nodes(graph.node(), proto.opset_import(), &path);
         strict.order(&imported.graph, &path);
     }
@@ -38,15 +40,7 @@ pub fn verify(proto: &ModelProto, resolver: &ExternalResolver) -> Vec<Fault> {
         strict.order(imported.functions[index].body(), &path);
     }
     for (index, ty) in proto.struct_types().iter().enumerate() {
-        strict.codecs(ty, resolver, &Path::ROOT.index("struct_types", index));
-    }
-    for (index, encoded) in proto.graph().map_or(&[][..], GraphProto::encoded_initializer).iter().enumerate()
-    {
-        if let Some(ty) = encoded.struct_type() {
-            let path = Path::ROOT.field("graph");
-            let path = path.index("encoded_initializer", index);
-            strict.codecs(ty, resolver, &path.field("struct_type"));
-        }
+        strict.codecs(ty, &Path::ROOT.index("struct_types", index));
     }
     faults.into_vec()
 }
@@ -61,6 +55,20 @@ pub fn verify_file(path: &std::path::Path, options: &OpenOptions) -> Result<Vec<
     let proto =
         decoded.map_err(|source| heirloom_proto::Error::Decode { file: Some(path.into()), source })?;
     Ok(verify(&proto, &options.resolver(Some(folder_of(path)))?))
+}
+
+/// Graphs of training: the algorithm's sees the main graph's values.
+fn training(proto: &ModelProto, imported: &Imported, resolver: &ExternalResolver, faults: &mut FaultList) {
+    let context = Context { catalogue: &imported.catalogue, resolver, defer_missing: false, is_strict: true };
+    for (index, training) in proto.training_info().iter().enumerate() {
+        let path = Path::ROOT.index("training_info", index);
+        if let Some(graph) = training.initialization() {
+            training_graph(graph, Graph::default(), &context, faults, &path.field("initialization"));
+        }
+        if let Some(graph) = training.algorithm() {
+            training_graph(graph, imported.graph.clone(), &context, faults, &path.field("algorithm"));
+        }
+    }
 }
 
 fn opset_imports(imports: &[OperatorSetIdProto], faults: &mut FaultList, path: &Path<'_>) {
@@ -81,6 +89,7 @@ fn opset_imports(imports: &[OperatorSetIdProto], faults: &mut FaultList, path: &
 /// The rules that opening a model does not ask for.
 struct Strict<'a> {
     imported: &'a Imported,
+    resolver: &'a ExternalResolver,
     faults: &'a mut FaultList,
 }
 
@@ -118,11 +127,25 @@ impl Strict<'_> {
             for (index, attribute) in node.attribute().iter().enumerate() {
                 let path = path.index("attribute", index);
                 if let Some(body) = attribute.g() {
-                    self.nodes_of(body.node(), domains, &path.field("g"));
+                    self.body(body, domains, &path.field("g"));
                 }
                 for (index, body) in attribute.graphs().iter().enumerate() {
-                    self.nodes_of(body.node(), domains, &path.index("graphs", index));
+                    self.body(body, domains, &path.index("graphs", index));
                 }
+            }
+        }
+    }
+
+    fn body(&mut self, body: &GraphProto, domains: &FxHashSet<&str>, path: &Path<'_>) {
+        self.encoded(body, path);
+        self.nodes_of(body.node(), domains, path);
+    }
+
+    /// The codecs of inline types that a graph's constants have.
+    fn encoded(&mut self, graph: &GraphProto, path: &Path<'_>) {
+        for (index, encoded) in graph.encoded_initializer().iter().enumerate() {
+            if let Some(ty) = encoded.struct_type() {
+                self.codecs(ty, &path.index("encoded_initializer", index).field("struct_type"));
             }
         }
     }
@@ -183,7 +206,8 @@ impl Strict<'_> {
 
     fn body_order(&mut self, body: &Graph, path: &Path<'_>, attribute: &str) {
         let mut inner = FaultList::default();
-        Strict { imported: self.imported, faults: &mut inner }.order(body, &Path::ROOT);
+        Strict { imported: self.imported, resolver: self.resolver, faults: &mut inner }
+            .order(body, &Path::ROOT);
         for Fault { path: rest, problem } in inner.into_vec() {
             self.faults.push_at(path.join(&format!("attribute[`{attribute}`].{rest}")), problem);
         }
@@ -191,28 +215,36 @@ impl Strict<'_> {
 
     /// A decoder or encoder stands alone: one input, one output, operators of the sets that it imports, and none
     /// of the model's functions.
-    fn codecs(&mut self, ty: &StructTypeProto, resolver: &ExternalResolver, path: &Path<'_>) {
+    fn codecs(&mut self, ty: &StructTypeProto, path: &Path<'_>) {
         if let Some(decoder) = ty.decoder() {
-            self.codec(decoder, resolver, &path.field("decoder"));
+            self.codec(decoder, &path.field("decoder"));
         }
         if let Some(encoder) = ty.encoder() {
-            self.codec(encoder, resolver, &path.field("encoder"));
+            self.codec(encoder, &path.field("encoder"));
         }
     }
 
-    fn codec(&mut self, proto: &FunctionProto, resolver: &ExternalResolver, path: &Path<'_>) {
+    fn codec(&mut self, proto: &FunctionProto, path: &Path<'_>) {
         let (inputs, outputs) = (proto.input().len(), proto.output().len());
         if (inputs, outputs) != (1, 1) {
             self.faults.push(path, Problem::CodecSignature { inputs, outputs });
         }
         opset_imports(proto.opset_import(), self.faults, path);
-        let context =
-            Context { catalogue: &self.imported.catalogue, resolver, defer_missing: false, is_strict: true };
+        let context = Context {
+            catalogue: &self.imported.catalogue,
+            resolver: self.resolver,
+            defer_missing: false,
+            is_strict: true,
+        };
         let imported = function(proto, &context, self.faults, path);
         self.order(imported.body(), path);
         self.codec_calls(imported.body(), path);
         let empty = Imported::empty();
-        Strict { imported: &empty, faults: self.faults }.nodes(proto.node(), proto.opset_import(), path);
+        Strict { imported: &empty, resolver: self.resolver, faults: self.faults }.nodes(
+            proto.node(),
+            proto.opset_import(),
+            path,
+        );
     }
 
     fn codec_calls(&mut self, body: &Graph, path: &Path<'_>) {

@@ -57,6 +57,18 @@ pub(crate) fn main_graph(
     importer.graph(proto, path)
 }
 
+/// A graph of training, which sees the values of the graph around it.
+pub(crate) fn training_graph(
+    proto: &GraphProto,
+    around: Graph,
+    context: &Context<'_>,
+    faults: &mut FaultList,
+    path: &Path<'_>,
+) {
+    let mut importer = Importer { context, faults, drafts: vec![Draft { graph: around }], function: None };
+    importer.graph(proto, path);
+}
+
 /// A function.
 pub(crate) fn function(
     proto: &FunctionProto,

@@ -6,6 +6,7 @@ use heirloom_mem::{DType, element_count};
 use heirloom_proto::external::ExternalError;
 use heirloom_proto::{EncodedValueProto, GraphProto, NodeProto, Payload, SparseTensorProto, TensorProto};
 use heirloom_types::{EncodedType, Layout, ValueType};
+use rustc_hash::FxHashMap;
 
 use super::types::{self, TypeReport};
 use crate::Model;
@@ -96,12 +97,14 @@ pub enum PlaceReport {
 struct Collector<'a> {
     model: &'a Model,
     types: &'a mut Vec<TypeReport>,
+    by_id: FxHashMap<u64, usize>,
     found: Vec<ConstantReport>,
 }
 
 /// Constants of the main graph and of bodies; inline types that they use are added to `types`.
 pub(super) fn all(model: &Model, types: &mut Vec<TypeReport>) -> Vec<ConstantReport> {
-    let mut collector = Collector { model, types, found: Vec::new() };
+    let by_id = types.iter().enumerate().filter_map(|(index, ty)| Some((ty.type_id?, index))).collect();
+    let mut collector = Collector { model, types, by_id, found: Vec::new() };
     if let Some(graph) = model.proto().graph() {
         collector.graph(graph, "graph");
     }
@@ -227,10 +230,7 @@ impl Collector<'_> {
     /// The place of a type in the report; an inline one is added.
     fn type_index(&mut self, declared: &heirloom_types::StructType) -> usize {
         let id = declared.type_id().map(std::num::NonZeroU64::get);
-        let index = match id {
-            Some(_) => self.types.iter().position(|ty| ty.type_id == id),
-            None => None,
-        };
+        let index = id.and_then(|id| self.by_id.get(&id).copied());
         let index = index.unwrap_or_else(|| {
             self.types.push(types::report(declared));
             self.types.len() - 1

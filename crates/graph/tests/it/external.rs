@@ -158,3 +158,22 @@ fn payloads_of_one_file_share_its_mapping() {
     );
     let _ = Bytes::empty();
 }
+
+// proves: E3
+#[cfg(unix)]
+#[test]
+fn u12_payloads_are_not_written_through_a_link_that_leads_out() {
+    let folder = TempFolder::new();
+    let inside = folder.path().join("in");
+    fs::create_dir(&inside).unwrap();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("out"), inside.join("sub")).unwrap();
+    folder.write("in/w.bin", &[1; 64]);
+    let model = Model::from_proto(external(0), Some(&inside), &OpenOptions::default()).unwrap();
+    let file = heirloom_graph::PayloadFile::default().location("sub/moved.bin");
+    let options = SaveOptions::default().external(heirloom_graph::External::File(file));
+    let error = model.save(inside.join("m.onnx"), &options).unwrap_err().to_string();
+    assert!(error.contains("sub/moved.bin"), "{error}");
+    assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
+    assert!(!inside.join("m.onnx").exists());
+}

@@ -91,3 +91,26 @@ print(len(m.graph.node), m.graph.input[0].name)
     assert_eq!(back, proto);
     assert_eq!(back.to_bytes(), proto.to_bytes());
 }
+
+// proves: GB1, W3
+#[test]
+fn the_models_of_the_onnx_package_open_without_a_fault_and_save_as_they_were() {
+    let script = "
+import os, onnx
+for folder, _, names in os.walk(os.path.dirname(onnx.__file__)):
+    for name in names:
+        if name.endswith('.onnx'):
+            print(os.path.join(folder, name))
+";
+    let folder = TempFolder::new();
+    let Some(printed) = run(script, folder.path()) else { return };
+    let paths: Vec<&str> = printed.lines().collect();
+    assert!(paths.len() >= 100, "the package carries {} models", paths.len());
+    for path in paths {
+        let model = heirloom_graph::Model::open(path, &heirloom_graph::OpenOptions::default()).unwrap();
+        assert_eq!(model.verify(), [], "{path}");
+        let out = folder.path().join("out.onnx");
+        model.save(&out, &heirloom_graph::SaveOptions::default()).unwrap();
+        assert!(std::fs::read(out).unwrap() == std::fs::read(path).unwrap(), "{path}");
+    }
+}

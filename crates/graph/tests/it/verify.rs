@@ -173,3 +173,48 @@ fn extents_are_checked_against_the_files() {
     let message = found[0].to_string();
     assert!(message.contains("w.bin") && message.contains("40"), "{message}");
 }
+
+// proves: B2
+#[test]
+fn training_graphs_see_the_main_graph_and_hold_no_bindings() {
+    let mut proto = accumulator().finish().unwrap();
+    let mut training = heirloom_proto::TrainingInfoProto::new();
+    let mut algorithm = proto.graph().unwrap().node()[0].clone();
+    algorithm.output_mut().set(0, "updated");
+    training.algorithm_mut().node_mut().push(algorithm.clone());
+    training.initialization_mut().node_mut().push(algorithm);
+    let mut binding = heirloom_proto::PersistentBindingProto::new();
+    binding.set_input_name("x");
+    binding.set_output_name("updated");
+    training.algorithm_mut().persistent_bindings_mut().push(binding);
+    proto.training_info_mut().push(training);
+    let found = listed(&proto);
+    assert_eq!(
+        pairs(&found),
+        [
+            ("training_info[0].initialization.node[0].input[0]", "undefined"),
+            ("training_info[0].initialization.node[0].input[1]", "undefined"),
+            ("training_info[0].algorithm.persistent_bindings[0]", "binding-in-body"),
+        ]
+    );
+}
+
+#[test]
+fn a_codec_becomes_a_function_with_a_graph_of_its_own() {
+    let mut decoder = FunctionBuilder::new("ai.heirloom", "Decode");
+    decoder.opset("", 24).unwrap().opset("ai.heirloom", 1).unwrap();
+    let value = decoder.input("value").unwrap();
+    let codes =
+        decoder.node("Field").domain("ai.heirloom").input(&value).attr("path", ["codes"]).auto().unwrap();
+    let out = decoder.node("Cast").input(&codes).attr("to", 1).auto().unwrap();
+    decoder.output(&out).unwrap();
+    let mut proto = decoder.finish().unwrap();
+    let catalogue = heirloom_types::Catalogue::new();
+    let function = heirloom_graph::Function::from_proto(&proto, &catalogue).unwrap();
+    let ops: Vec<&str> = function.body().ordered().map(|(_, node)| &*node.op_type).collect();
+    assert_eq!(ops, ["Field", "Cast"]);
+    assert_eq!((function.opset(""), function.opset("ai.heirloom")), (Some(24), Some(1)));
+    proto.node_mut()[1].input_mut().set(0, "Fiel");
+    let message = heirloom_graph::Function::from_proto(&proto, &catalogue).unwrap_err().to_string();
+    assert!(message.contains("`node[1].input[0]`") && message.contains("did you mean `Field`"), "{message}");
+}
