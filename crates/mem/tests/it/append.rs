@@ -124,7 +124,7 @@ fn a_buffer_made_from_a_tensor_holds_its_rows_and_counts_the_copy() {
     let grown = Tensor::from_append(DType::Int32, &[2], &[2], view).unwrap();
     assert_eq!(grown.shape(), [2, 3, 2]);
     assert_eq!(grown.block::<i32>(2, 1).unwrap(), [6, 7, 8, 9, 10, 11]);
-    assert_eq!(ledger.counts().kernel_copied_bytes, 48);
+    assert_eq!(ledger.counts().cache_copied_bytes, 48);
     assert_eq!(ledger.counts().appended_bytes, 0);
     let dense = copy::to_dense(&grown, copy::Purpose::Kernel, &ledger);
     assert_eq!(dense.as_slice::<i32>().unwrap(), (0..12).collect::<Vec<_>>());

@@ -11,7 +11,6 @@ use crate::by_type::by_type;
 use crate::elementwise::{Plain, wrong_type};
 use crate::numbers::Number;
 use crate::real::Real;
-use crate::real::num::Wide;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",

@@ -126,12 +126,12 @@ impl<'a> Scope<'a> {
         }
         for &id in self.graph.order().iter().rev() {
             let node = self.graph.node(id);
-            if node.op_type == "Identity" && plain_domain(&node.domain).is_empty() {
-                if let (Some(Some(from)), Some(Some(to))) = (node.inputs.first(), node.outputs.first()) {
-                    if let Some(&reg) = self.retained.get(to) {
-                        self.retained.insert(*from, reg);
-                    }
-                }
+            let identity = node.op_type == "Identity" && plain_domain(&node.domain).is_empty();
+            if identity
+                && let (Some(Some(from)), Some(Some(to))) = (node.inputs.first(), node.outputs.first())
+                && let Some(&reg) = self.retained.get(to)
+            {
+                self.retained.insert(*from, reg);
             }
         }
     }
