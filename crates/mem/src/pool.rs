@@ -41,9 +41,6 @@ impl Pool {
 
     /// `len` bytes to write. They hold zeros or what an earlier user left: write every byte that will be read.
     pub fn take(&mut self, len: usize, ledger: &Ledger) -> BytesMut {
-        if len == 0 {
-            return BytesMut::zeroed(0, ledger);
-        }
         let Some((index, size)) = class(len) else { return BytesMut::zeroed(len, ledger) };
         if self.free[index].is_empty() {
             self.reclaim();
@@ -60,10 +57,9 @@ impl Pool {
 
     /// Takes a buffer back. While others hold it too it is only remembered.
     pub fn give(&mut self, bytes: Bytes) {
-        if bytes.kind() != RegionKind::Heap || bytes.is_empty() {
-            return;
+        if bytes.kind() == RegionKind::Heap {
+            self.give_region(bytes.into_region());
         }
-        self.give_region(bytes.into_region());
     }
 
     /// Takes back the buffer of a dense tensor.

@@ -22,8 +22,8 @@ pub enum Storage {
     Strided {
         /// From the first to the last element.
         bytes: Bytes,
-        /// In elements.
-        strides: Shape,
+        /// In elements. Boxed, because few tensors are strided and all are moved about.
+        strides: Box<[usize]>,
     },
     /// The rows along `axis` of an append buffer: axes before it are its runs, axes behind it one row.
     Append {
@@ -85,11 +85,18 @@ pub enum ViewError {
 }
 
 /// A tensor of fixed-width elements: a type, a shape, and a handle on shared, immutable memory.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Tensor {
     dtype: DType,
     shape: Shape,
     storage: Storage,
+}
+
+impl Clone for Tensor {
+    fn clone(&self) -> Tensor {
+        // `SmallVec::clone` goes element by element.
+        Tensor { dtype: self.dtype, shape: Shape::from_slice(&self.shape), storage: self.storage.clone() }
+    }
 }
 
 impl Tensor {
@@ -145,12 +152,11 @@ impl Tensor {
         if expected.is_none_or(|n| n > bytes.len()) {
             return Err(ViewError::Length { dtype, shape, expected, actual: bytes.len() });
         }
-        let strides = Shape::from_slice(strides);
         let bytes = bytes.slice(..expected.unwrap_or(0));
-        if dense_strides(&shape, &strides) {
+        if dense_strides(&shape, strides) {
             return Ok(Tensor { dtype, shape, storage: Storage::Dense(bytes) });
         }
-        Ok(Tensor { dtype, shape, storage: Storage::Strided { bytes, strides } })
+        Ok(Tensor { dtype, shape, storage: Storage::Strided { bytes, strides: strides.into() } })
     }
 
     /// The rows of `view` as a tensor of shape `before + [view.len()] + row`; `axis` is `before`'s rank.

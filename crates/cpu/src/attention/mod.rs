@@ -97,10 +97,10 @@ impl Attention {
         let values = append::<T>(cx, 5, &new_v, kv_heads)?;
         let shape =
             Shape { batch, tokens, q_heads, kv_heads, head_k, head_v, positions: past + rows, tokens_first };
-        let out_shape = match q.shape() {
-            &[b, s, _] => vec![b, s, q_heads * head_v],
-            other => vec![other[0], other[1], other[2], head_v],
-        };
+        let mut out_shape = heirloom_mem::Shape::from_slice(q.shape());
+        if let Some(last) = out_shape.last_mut() {
+            *last = if tokens_first { q_heads * head_v } else { head_v };
+        }
         let mut out = cx.alloc(T::DTYPE, &out_shape)?;
         let team = cx.team();
         let lanes = lanes::count(self.isa);
