@@ -103,5 +103,5 @@ pub(crate) fn five_bit_registers<S: Simd>(
 ) -> [S::Codes; 2] {
     let [first, last] = unpack::nibbles(simd, records, record_bytes, half, at + 4);
     let bits = simd.load_bits(unpack::four(records, record_bytes, half, at));
-    [simd.set_bits::<false>(first, bits, 16), simd.set_bits::<true>(last, bits, 16)]
+    [simd.set_fifth_bits::<false>(first, bits), simd.set_fifth_bits::<true>(last, bits)]
 }

@@ -139,5 +139,5 @@ pub(crate) fn block_f16_half<S: Simd>(simd: S, records: &[u8], record_bytes: usi
 /// The FLOAT16 at `at`, in all lanes.
 #[inline(always)]
 pub(crate) fn splat_f16<S: Simd>(simd: S, records: &[u8], at: usize) -> S::F32x8 {
-    simd.block_f16([f16_bits(records, at); BLOCKS])
+    simd.splat_f16(f16_bits(records, at))
 }

@@ -41,6 +41,8 @@ impl Simd for Portable {
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 2;
+    const NEAR: usize = 0;
+    const FAR: usize = 0;
 
     type Codes = [u8; 64];
     type Bits = [u32; 4];
@@ -101,9 +103,9 @@ impl Simd for Portable {
         lanes(|i| u32::from_le_bytes(*bits[i]))
     }
     #[inline(always)]
-    fn set_bits<const UPPER: bool>(self, codes: [u8; 64], bits: [u32; 4], value: u8) -> [u8; 64] {
+    fn set_fifth_bits<const UPPER: bool>(self, codes: [u8; 64], bits: [u32; 4]) -> [u8; 64] {
         let first = if UPPER { 16 } else { 0 };
-        lanes(|i| codes[i] | value * (bits[i / 16] >> (first + i % 16) & 1) as u8)
+        lanes(|i| codes[i] | ((bits[i / 16] >> (first + i % 16) & 1) << 4) as u8)
     }
     #[inline(always)]
     fn store(self, codes: [u8; 64], to: &mut [u8; 64]) {
@@ -199,6 +201,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn block_f16_half(self, from: [u16; 4]) -> [f32; 8] {
         self.block_f16([from[0], from[1], from[2], from[3], 0, 0, 0, 0])
+    }
+    #[inline(always)]
+    fn splat_f16(self, x: u16) -> [f32; 8] {
+        [f16::from_bits(x).to_f32(); 8]
     }
     #[inline(always)]
     fn block_u8(self, from: u64) -> [f32; 8] {

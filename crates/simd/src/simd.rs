@@ -68,6 +68,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Sixteen `f32`.
     type F32x16: Copy;
 
+    /// Bytes ahead of the weights in use that are worth bringing into the first-level cache.
+    const NEAR: usize;
+    /// And into the second-level cache; 0 for none.
+    const FAR: usize;
+
     /// Runs `kernel`, compiled for this level.
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Output;
 
@@ -97,9 +102,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     ) -> Self::Codes;
     /// 32 bits for each quarter, little-endian.
     fn load_bits(self, bits: [&[u8; 4]; 4]) -> Self::Bits;
-    /// `codes`, with `value` set in byte p of each quarter whose bit p (`UPPER`: 16 + p) is set. The bits of `value`
-    /// must be clear in `codes`.
-    fn set_bits<const UPPER: bool>(self, codes: Self::Codes, bits: Self::Bits, value: u8) -> Self::Codes;
+    /// `codes`, with bit 4 set in byte p of each quarter whose bit p (`UPPER`: 16 + p) is set. It must be clear before.
+    fn set_fifth_bits<const UPPER: bool>(self, codes: Self::Codes, bits: Self::Bits) -> Self::Codes;
     /// Writes the 64 bytes.
     fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
 
@@ -150,6 +154,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn block_f16(self, from: [u16; 8]) -> Self::F32x8;
     /// Four blocks as in [`Simd::block_f16`]; 0 for the others.
     fn block_f16_half(self, from: [u16; 4]) -> Self::F32x8;
+    /// One FLOAT16 value, eight times.
+    fn splat_f16(self, x: u16) -> Self::F32x8;
     /// The unsigned bytes of a step's blocks, in the blocks' order (the lowest byte is block 0), to their lanes.
     fn block_u8(self, from: u64) -> Self::F32x8;
     /// `a + b`

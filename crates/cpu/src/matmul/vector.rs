@@ -9,10 +9,6 @@ use heirloom_simd::{BLOCK, BLOCKS, Kernel, Simd, prefetch};
 use super::activations::{Activations, QuantizedStep};
 use super::store::Store;
 
-/// Bytes ahead of the weights in use that are brought into the first-level cache, and into the second.
-const NEAR: usize = 1024;
-const FAR: usize = 8192;
-
 /// The most bytes that eight records of one block take.
 const LONGEST_STEP: usize = 8 * 34;
 
@@ -50,22 +46,35 @@ fn half<S: Simd, U: Unpack, const M: usize>(
     sums
 }
 
-/// Adds the products of one step, or of its first half, to the accumulators.
+/// The sums of one step, or of its first half.
 #[inline(always)]
-fn step<S: Simd, U: Unpack, const M: usize>(
+fn sums<S: Simd, U: Unpack, const M: usize>(
     s: S,
     records: &[u8],
     x: [&QuantizedStep; M],
+    whole: bool,
+) -> [[S::Half; M]; 2] {
+    let groups = U::groups(records);
+    let first = half::<S, U, M>(s, records, 0, &groups, x);
+    let last = if whole { half::<S, U, M>(s, records, 1, &groups, x) } else { [s.zero_half(); M] };
+    [first, last]
+}
+
+/// Adds the products of one step, or of its first half, to the accumulators.
+#[inline(always)]
+fn add<S: Simd, U: Unpack, const M: usize>(
+    s: S,
+    records: &[u8],
+    x: [&QuantizedStep; M],
+    sums: [[S::Half; M]; 2],
     acc: &mut [S::F32x8; M],
     whole: bool,
 ) {
     let groups = U::groups(records);
-    let first = half::<S, U, M>(s, records, 0, &groups, x);
-    let last = if whole { half::<S, U, M>(s, records, 1, &groups, x) } else { [s.zero_half(); M] };
     let scales = if whole { U::scales(s, records) } else { U::scales_half(s, records) };
     let minima = if whole { U::minima(s, records) } else { U::minima_half(s, records) };
     for m in 0..M {
-        let mut sums = s.join([first[m], last[m]]);
+        let mut sums = s.join([sums[0][m], sums[1][m]]);
         if U::GROUPS {
             sums = s.sub_scaled(sums, s.scale_sums(&groups, &x[m].group_sums), U::OFFSET);
         } else {
@@ -82,37 +91,57 @@ fn step<S: Simd, U: Unpack, const M: usize>(
     }
 }
 
+/// Brings later steps near.
+#[inline(always)]
+fn look_ahead<S: Simd>(records: &[u8], step_bytes: usize) {
+    let mut ahead = 0;
+    while ahead < step_bytes {
+        prefetch::<false>(records, S::NEAR + ahead);
+        if S::FAR > 0 {
+            prefetch::<true>(records, S::FAR + ahead);
+        }
+        ahead += 64;
+    }
+}
+
 /// The products of one row, still in eight lanes.
 #[inline(always)]
 fn row<S: Simd, U: Unpack, const M: usize>(s: S, row: &[u8], x: [&[QuantizedStep]; M]) -> [S::F32x8; M] {
     let mut acc = [s.splat_f32x8(0.0); M];
     let step_bytes = const { U::RECORD_BYTES * (BLOCKS / U::RECORD_BLOCKS) };
     let mut chunks = row.chunks_exact(step_bytes);
+    let rest = chunks.remainder();
     let mut index = 0;
-    for records in &mut chunks {
-        let mut ahead = 0;
-        while ahead < step_bytes {
-            prefetch::<false>(records, NEAR + ahead);
-            prefetch::<true>(records, FAR + ahead);
-            ahead += 64;
+    // Each step's sums are completed while the next step is unpacked: the chain from its codes to the accumulators is
+    // longer than what the processor looks ahead.
+    if let Some(mut previous) = chunks.next() {
+        look_ahead::<S>(previous, step_bytes);
+        let mut pending = sums::<S, U, M>(s, previous, x.map(|x| &x[0]), true);
+        for records in chunks {
+            look_ahead::<S>(records, step_bytes);
+            let now = sums::<S, U, M>(s, records, x.map(|x| &x[index + 1]), true);
+            add::<S, U, M>(s, previous, x.map(|x| &x[index]), pending, &mut acc, true);
+            (previous, pending) = (records, now);
+            index += 1;
         }
-        step::<S, U, M>(s, records, x.map(|x| &x[index]), &mut acc, true);
+        add::<S, U, M>(s, previous, x.map(|x| &x[index]), pending, &mut acc, true);
         index += 1;
     }
-    let rest = chunks.remainder();
     if U::RECORD_BLOCKS == 1 && !rest.is_empty() {
         let half_bytes = 4 * U::RECORD_BYTES;
         let x = x.map(|x| &x[index]);
         if rest.len() == half_bytes {
-            step::<S, U, M>(s, rest, x, &mut acc, false);
+            let sums = sums::<S, U, M>(s, rest, x, false);
+            add::<S, U, M>(s, rest, x, sums, &mut acc, false);
         } else {
             let mut records = [0; LONGEST_STEP];
             for (to, from) in records.iter_mut().zip(rest) {
                 *to = *from;
             }
             let whole = rest.len() > half_bytes;
-            let bytes = if whole { step_bytes } else { half_bytes };
-            step::<S, U, M>(s, &records[..bytes], x, &mut acc, whole);
+            let records = &records[..if whole { step_bytes } else { half_bytes }];
+            let sums = sums::<S, U, M>(s, records, x, whole);
+            add::<S, U, M>(s, records, x, sums, &mut acc, whole);
         }
     }
     acc

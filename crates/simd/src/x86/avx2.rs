@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, mem, op};
+use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, join16, mem, op};
 use crate::{Kernel, Level, Simd};
 
 /// Proof that the processor has AVX2, FMA and F16C.
@@ -28,19 +28,22 @@ fn run<K: Kernel>(token: Avx2, kernel: K) -> K::Output {
     kernel.run(token)
 }
 
-/// Byte p of both lanes: the byte of 32 bits that holds bit p (or 16 + p).
+/// For byte p of both lanes: the byte of [`Simd::Bits`] that has bit p (or 16 + p) among its high four.
 #[inline(always)]
 fn bit_bytes<const UPPER: bool>() -> __m256i {
+    // A lane holds 32 bits, then the same shifted left by four.
     let (a, b) = if UPPER { (2, 3) } else { (0, 1) };
+    let (a4, b4) = (a + 4, b + 4);
     op!(_mm256_setr_epi8(
-        a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b, a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b
+        a4, a4, a4, a4, a, a, a, a, b4, b4, b4, b4, b, b, b, b, a4, a4, a4, a4, a, a, a, a, b4, b4, b4, b4,
+        b, b, b, b
     ))
 }
 
-/// Adds the 64-bit elements of each 128-bit lane to each other, as 32-bit integers: in each lane a's sum, then b's.
+/// Adds the 64-bit elements of each 128-bit lane to each other, as 32-bit integers: in each lane a and b by turns.
 #[inline(always)]
 fn add_halves([a, b]: [__m256i; 2]) -> __m256i {
-    op!(_mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)))
+    op!(_mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)))
 }
 
 #[inline(always)]
@@ -110,6 +113,8 @@ impl Simd for Avx2 {
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 6;
+    const NEAR: usize = 4096;
+    const FAR: usize = 0;
 
     type Codes = [__m256i; 2];
     type Bits = [__m256i; 2];
@@ -175,25 +180,21 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn load_bits(self, bits: [&[u8; 4]; 4]) -> [__m256i; 2] {
         let b = bits.map(|b| i32::from_le_bytes(*b));
-        op!([
-            _mm256_inserti128_si256::<1>(
-                _mm256_castsi128_si256(_mm_cvtsi32_si128(b[0])),
-                _mm_cvtsi32_si128(b[1])
-            ),
-            _mm256_inserti128_si256::<1>(
-                _mm256_castsi128_si256(_mm_cvtsi32_si128(b[2])),
-                _mm_cvtsi32_si128(b[3])
-            ),
-        ])
+        op!({
+            let shift = _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4);
+            let ab = _mm256_blend_epi32::<0xF0>(_mm256_set1_epi32(b[0]), _mm256_set1_epi32(b[1]));
+            let cd = _mm256_blend_epi32::<0xF0>(_mm256_set1_epi32(b[2]), _mm256_set1_epi32(b[3]));
+            [_mm256_sllv_epi32(ab, shift), _mm256_sllv_epi32(cd, shift)]
+        })
     }
     #[inline(always)]
-    fn set_bits<const UPPER: bool>(self, codes: [__m256i; 2], bits: [__m256i; 2], value: u8) -> [__m256i; 2] {
+    fn set_fifth_bits<const UPPER: bool>(self, codes: [__m256i; 2], bits: [__m256i; 2]) -> [__m256i; 2] {
         let bytes = bit_bytes::<UPPER>();
-        let place = op!(_mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64));
-        let value = op!(_mm256_set1_epi8(value as i8));
+        let place = op!(_mm256_set1_epi32(0x8040_2010_u32.cast_signed()));
+        let value = op!(_mm256_set1_epi8(16));
         both!((codes, bits) => {
-            let set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, bytes), place), place);
-            _mm256_or_si256(codes, _mm256_and_si256(set, value))
+            let set = _mm256_and_si256(_mm256_shuffle_epi8(bits, bytes), place);
+            _mm256_or_si256(codes, _mm256_min_epu8(set, value))
         })
     }
     #[inline(always)]
@@ -218,7 +219,7 @@ impl Simd for Avx2 {
         ));
         if max <= 31 {
             op!({
-                let sums = _mm256_add_epi16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+                let sums = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
                 _mm256_madd_epi16(sums, ones())
             })
         } else {
@@ -256,12 +257,8 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn join(self, halves: [__m256i; 2]) -> __m256i {
-        let [a, b] = halves.map(|h| op!(_mm256_castsi256_ps(h)));
-        op!({
-            let even = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(a, b));
-            let odd = _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(a, b));
-            _mm256_add_epi32(even, odd)
-        })
+        let [a, b] = halves;
+        op!(_mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)))
     }
 
     eight_lanes!();

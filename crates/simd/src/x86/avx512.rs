@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, mem, op};
+use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, join16, mem, op};
 use crate::{Kernel, Level, Simd};
 
 /// Proof that the processor has AVX-512 F, BW, DQ, VL and VNNI, and AVX2, FMA and F16C.
@@ -83,6 +83,8 @@ impl Simd for Avx512 {
     const SIGNED_OFFSET: i32 = 128;
     const TILE: usize = 8;
     const FLOAT_TILE: usize = 12;
+    const NEAR: usize = 1024;
+    const FAR: usize = 8192;
 
     type Codes = __m512i;
     type Bits = [__mmask64; 2];
@@ -149,9 +151,9 @@ impl Simd for Avx512 {
         ]
     }
     #[inline(always)]
-    fn set_bits<const UPPER: bool>(self, codes: __m512i, bits: [__mmask64; 2], value: u8) -> __m512i {
+    fn set_fifth_bits<const UPPER: bool>(self, codes: __m512i, bits: [__mmask64; 2]) -> __m512i {
         let mask = bits[usize::from(UPPER)];
-        op!(_mm512_mask_add_epi8(codes, mask, codes, _mm512_set1_epi8(value as i8)))
+        op!(_mm512_mask_add_epi8(codes, mask, codes, _mm512_set1_epi8(16)))
     }
     #[inline(always)]
     fn store(self, codes: __m512i, to: &mut [u8; 64]) {

@@ -43,6 +43,13 @@ const fn group_order() -> [u8; 16] {
 /// Where [`crate::Simd::scale_sums`] finds the scales of the lanes' groups.
 static GROUP_ORDER: [u8; 16] = group_order();
 
+/// Four times 16 bits, the first lowest.
+#[inline(always)]
+fn join16(f: [u16; 4]) -> i64 {
+    let [a, b, c, d] = f.map(i64::from);
+    a | b << 16 | (c | d << 16) << 32
+}
+
 /// The methods on eight lanes: the same instructions at both levels.
 macro_rules! eight_lanes {
     () => {
@@ -93,28 +100,20 @@ macro_rules! eight_lanes {
         #[inline(always)]
         fn block_f16(self, f: [u16; 8]) -> __m256 {
             const B: [usize; 8] = BLOCK_OF_LANE;
-            op!({
-                let v = _mm_cvtsi32_si128(i32::from(f[B[0]]));
-                let v = _mm_insert_epi16::<1>(v, i32::from(f[B[1]]));
-                let v = _mm_insert_epi16::<2>(v, i32::from(f[B[2]]));
-                let v = _mm_insert_epi16::<3>(v, i32::from(f[B[3]]));
-                let v = _mm_insert_epi16::<4>(v, i32::from(f[B[4]]));
-                let v = _mm_insert_epi16::<5>(v, i32::from(f[B[5]]));
-                let v = _mm_insert_epi16::<6>(v, i32::from(f[B[6]]));
-                let v = _mm_insert_epi16::<7>(v, i32::from(f[B[7]]));
-                _mm256_cvtph_ps(v)
-            })
+            // Joined in general registers: those of vectors have enough to do.
+            let low = join16([f[B[0]], f[B[1]], f[B[2]], f[B[3]]]);
+            let high = join16([f[B[4]], f[B[5]], f[B[6]], f[B[7]]]);
+            op!(_mm256_cvtph_ps(_mm_set_epi64x(high, low)))
         }
         #[inline(always)]
         fn block_f16_half(self, f: [u16; 4]) -> __m256 {
             // Blocks 0 to 3 have lanes 0, 4, 1 and 5.
-            op!({
-                let v = _mm_cvtsi32_si128(i32::from(f[0]));
-                let v = _mm_insert_epi16::<4>(v, i32::from(f[1]));
-                let v = _mm_insert_epi16::<1>(v, i32::from(f[2]));
-                let v = _mm_insert_epi16::<5>(v, i32::from(f[3]));
-                _mm256_cvtph_ps(v)
-            })
+            let (low, high) = (join16([f[0], f[2], 0, 0]), join16([f[1], f[3], 0, 0]));
+            op!(_mm256_cvtph_ps(_mm_set_epi64x(high, low)))
+        }
+        #[inline(always)]
+        fn splat_f16(self, x: u16) -> __m256 {
+            op!(_mm256_cvtph_ps(_mm_set1_epi16(x.cast_signed())))
         }
         #[inline(always)]
         fn block_u8(self, from: u64) -> __m256 {
