@@ -2,7 +2,9 @@
 //!
 //! Between regions the workers spin for a while, so that a region costs well under a microsecond to start; then
 //! they park, so that an idle session burns no processor time. Tasks are claimed, never assigned: when a worker
-//! loses its core, the others and the caller do what it has not claimed.
+//! loses its core, the others and the caller do what it has not claimed. What it has claimed must be waited for, so a
+//! caller that had to wait much longer than it worked goes on alone for a while: on a machine that another program
+//! keeps busy, that is faster than to share.
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -16,6 +18,11 @@ use heirloom_runtime::Team;
 
 /// How long a worker looks for work before it parks.
 pub const DEFAULT_SPIN: Duration = Duration::from_micros(500);
+
+/// A wait of less is no sign of a lost core.
+const STALL: Duration = Duration::from_micros(300);
+/// How long the caller works alone after a first stall, and at most after one that follows another.
+const ALONE: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(128)];
 
 type Job = *const (dyn Fn(usize) + Sync);
 
@@ -115,10 +122,20 @@ impl Shared {
     }
 }
 
+/// What the caller of the present region knows of earlier ones.
+struct Regions {
+    epoch: u64,
+    /// Until then the caller works alone.
+    alone: Option<Instant>,
+    /// How long that will be after the next stall.
+    penalty: Duration,
+    last_stall: Option<Instant>,
+}
+
 /// Threads that work through the tasks of one region at a time; see the module's text.
 pub struct ClaimTeam {
     shared: Arc<Shared>,
-    region: Mutex<u64>,
+    region: Mutex<Regions>,
     workers: Vec<JoinHandle<()>>,
     handles: Vec<Thread>,
 }
@@ -148,7 +165,8 @@ impl ClaimTeam {
             })
             .collect();
         let handles = workers.iter().map(|w| w.thread().clone()).collect();
-        ClaimTeam { shared, region: Mutex::new(0), workers, handles }
+        let regions = Regions { epoch: 0, alone: None, penalty: ALONE[0], last_stall: None };
+        ClaimTeam { shared, region: Mutex::new(regions), workers, handles }
     }
 
     /// The processors that this process may use now: its affinity mask and cgroup limit are respected.
@@ -156,32 +174,58 @@ impl ClaimTeam {
         thread::available_parallelism().map_or(1, usize::from)
     }
 
-    fn region(&self, epoch: &mut u64, tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+    fn region(&self, regions: &mut Regions, tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+        if let Some(until) = regions.alone {
+            if Instant::now() < until {
+                return (0..tasks).for_each(f);
+            }
+            regions.alone = None;
+        }
         let shared = &*self.shared;
-        *epoch = (*epoch + 1) & (u64::MAX >> (2 * Claim::BITS));
+        regions.epoch = (regions.epoch + 1) & (u64::MAX >> (2 * Claim::BITS));
         // SAFETY: only the lifetime is erased; the region ends before this function returns.
         let job = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(f) };
         shared.done.store(0, Ordering::Relaxed);
         // SAFETY: the region lock is held and the last region is over, so nobody reads `job` now.
         unsafe { *shared.job.get() = Some(job) };
-        shared.claim.store(Claim::new(*epoch, tasks as u64).0, Ordering::SeqCst);
+        let started = Instant::now();
+        shared.claim.store(Claim::new(regions.epoch, tasks as u64).0, Ordering::SeqCst);
         if shared.parked.load(Ordering::SeqCst) > 0 {
             self.handles.iter().for_each(Thread::unpark);
         }
         shared.work();
-        let mut turns = 0u32;
-        while shared.done.load(Ordering::Acquire) < tasks {
-            turns += 1;
-            if turns < 4096 {
-                std::hint::spin_loop();
-            } else {
-                // A worker with a claimed task has lost its core: leave it this one.
-                thread::yield_now();
-            }
+        if shared.done.load(Ordering::Acquire) < tasks {
+            self.wait(regions, tasks, started);
         }
         if shared.panicked.swap(false, Ordering::Relaxed) {
             panic!("a task of the region panicked");
         }
+    }
+
+    /// Waits for the tasks that others have claimed.
+    fn wait(&self, regions: &mut Regions, tasks: usize, started: Instant) {
+        let waiting = Instant::now();
+        let mut turns = 0u32;
+        while self.shared.done.load(Ordering::Acquire) < tasks {
+            turns += 1;
+            if turns < 4096 {
+                std::hint::spin_loop();
+            } else {
+                // A worker with a claimed task may have lost its core: leave it this one.
+                thread::yield_now();
+            }
+        }
+        if turns < 4096 {
+            return;
+        }
+        let now = Instant::now();
+        if now - waiting < STALL.max(2 * (waiting - started)) {
+            return;
+        }
+        let calm = regions.last_stall.is_none_or(|last| now - last > 4 * ALONE[1]);
+        regions.penalty = if calm { ALONE[0] } else { (2 * regions.penalty).min(ALONE[1]) };
+        regions.last_stall = Some(now);
+        regions.alone = Some(now + regions.penalty);
     }
 }
 
@@ -194,7 +238,7 @@ impl Team for ClaimTeam {
         if tasks > 1 && !self.workers.is_empty() && tasks as u64 <= Claim::MASK {
             // A second caller at the same time, or a region within a region, works alone.
             match self.region.try_lock() {
-                Ok(mut epoch) => return self.region(&mut epoch, tasks, f),
+                Ok(mut regions) => return self.region(&mut regions, tasks, f),
                 Err(TryLockError::Poisoned(poisoned)) => {
                     return self.region(&mut poisoned.into_inner(), tasks, f);
                 }

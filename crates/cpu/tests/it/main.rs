@@ -1,3 +1,4 @@
 //! Tests of the crate's public interface.
 
 mod products;
+mod team;

@@ -267,8 +267,7 @@ fn weights_may_begin_at_any_byte() {
                 for shift in [1, 2, 3, 13, 63] {
                     let mut shifted = vec![0; shift];
                     shifted.extend(&bytes);
-                    let out =
-                        run(&product, x, rows, &shifted[shift..], (n, k), (1.0, Bias::None), &Inline);
+                    let out = run(&product, x, rows, &shifted[shift..], (n, k), (1.0, Bias::None), &Inline);
                     assert_eq!(out, expected, "{} at {:?}", format.name, isa.level());
                 }
             }
