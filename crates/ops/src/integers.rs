@@ -12,12 +12,12 @@ pub(crate) type Places = SmallVec<[usize; 6]>;
 
 /// The elements of an INT32 or INT64 input.
 pub(crate) fn list(cx: &RunCx<'_>, index: usize) -> Result<Ints, KernelError> {
-    elements(cx.tensor(index)?, index)
+    elements(&cx.dense(index)?, index)
 }
 
 /// The elements of an INT32 or INT64 input; `None` where it is absent.
 pub(crate) fn opt_list(cx: &RunCx<'_>, index: usize) -> Result<Option<Ints>, KernelError> {
-    cx.opt_tensor(index)?.map(|tensor| elements(tensor, index)).transpose()
+    cx.opt_tensor(index)?.is_some().then(|| list(cx, index)).transpose()
 }
 
 fn elements(tensor: &Tensor, index: usize) -> Result<Ints, KernelError> {

@@ -1,6 +1,7 @@
 //! Sessions, plans, states and the kernel interface.
 #![forbid(unsafe_code)]
 
+mod align;
 mod axis;
 mod cancel;
 mod declared;

@@ -2,12 +2,12 @@
 
 use heirloom_mem::{
     AppendBuffer, AppendSlot, Bytes, BytesMut, ClaimError, DType, Element, Ledger, Pool, Shape, Storage,
-    Tensor, TensorMut, copy, element_count,
+    Tensor, TensorMut, element_count,
 };
 use heirloom_types::Value;
 
 use crate::plan::Constant;
-use crate::{CancelToken, KernelError, Team};
+use crate::{CancelToken, KernelError, Team, align};
 
 /// How caches grow when an append finds no room.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,12 +103,13 @@ impl<'a> RunCx<'a> {
         Ok(self.tensor(index)?.as_slice()?)
     }
 
-    /// Input `index` as a dense tensor: itself where it is dense, else a counted copy.
+    /// Input `index` as a dense tensor whose elements can be read in place: itself where it is one, else a counted
+    /// copy.
     ///
     /// # Errors
     /// When it is absent or no tensor.
     pub fn dense(&self, index: usize) -> Result<Tensor, KernelError> {
-        Ok(copy::to_dense(self.tensor(index)?, copy::Purpose::Kernel, self.ledger))
+        Ok(align::dense(self.tensor(index)?, self.ledger))
     }
 
     /// The memory of input `index` for the output to be written into, where this node is the last to use it, it is

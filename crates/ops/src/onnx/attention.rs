@@ -44,6 +44,8 @@ struct Attention {
     /// Keys that a query sees to the left and right of its own place.
     window: (Option<i64>, Option<i64>),
     scores: Scores,
+    /// The softmax is computed in DOUBLE, whatever the inputs.
+    double: bool,
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
@@ -73,15 +75,19 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
             n => Err(unsupported(name, n, "it is -1 or a number of positions")),
         }
     };
-    // The softmax is computed in FLOAT (DOUBLE for DOUBLE inputs), at least as exact as asked for.
-    match attributes.int_or("softmax_precision", 1)? {
-        1 | 10 | 16 => {}
-        other => return Err(unsupported("softmax_precision", other, "FLOAT, FLOAT16 and BFLOAT16 are")),
-    }
+    // At least as exact as asked for: in FLOAT, for DOUBLE inputs or on request in DOUBLE.
+    let double = match attributes.int_or("softmax_precision", 1)? {
+        1 | 10 | 16 => false,
+        11 => true,
+        other => {
+            return Err(unsupported("softmax_precision", other, "FLOAT, FLOAT16, BFLOAT16 and DOUBLE are"));
+        }
+    };
     Ok(Box::new(Attention {
         q_heads: heads("q_num_heads")?,
         kv_heads: heads("kv_num_heads")?,
         scale: attributes.opt_float("scale")?,
+        double,
         softcap: attributes.float_or("softcap", 0.0)?,
         causal: attributes.int_or("is_causal", 0)? != 0,
         window: (bound("left_window_size")?, bound("right_window_size")?),
@@ -141,7 +147,7 @@ impl Attention {
             (Some(valid), None) => valid[batch] - i64::try_from(query.queries).unwrap_or(i64::MAX),
             (None, None) => 0,
         };
-        let mask = Mask::<T>::of(cx, 3, [query.batch, query.heads, query.queries, keys.len])?;
+        let mask = Mask::of::<T>(cx, 3, [query.batch, query.heads, query.queries, keys.len])?;
         let mut out = cx.alloc(T::DTYPE, &output_shape(q.shape(), &query, values.size))?;
         let flat = q.shape().len() == 3;
         let mut scores_out = match cx.wants(3) {
@@ -238,7 +244,7 @@ impl Attention {
         &self,
         row: &Row<'_, T>,
         scratch: &mut Scratch,
-        mask: &Mask<T>,
+        mask: &Mask<T::Wide>,
         at: [usize; 3],
         mut scores_out: Option<&mut [T]>,
         to: &mut [T],
@@ -277,15 +283,24 @@ impl Attention {
             }
             note(Scores::Masked, j, *score);
         }
-        let mut total = T::Wide::default();
+        let (mut sum, mut total) = (T::Wide::default(), 0.0);
         for score in scores.iter_mut() {
             // A query that sees no key gets zeros.
-            *score = if *score == minus_infinity { T::Wide::default() } else { (*score - greatest).exp() };
-            total += *score;
+            *score = match *score == minus_infinity {
+                true => T::Wide::default(),
+                false if self.double => T::Wide::from_f64((*score - greatest).to_f64().exp()),
+                false => (*score - greatest).exp(),
+            };
+            total += score.to_f64();
+            sum += *score;
         }
         sums.fill(T::Wide::default());
         for (j, score) in scores.iter().enumerate() {
-            let share = if *score == T::Wide::default() { *score } else { *score / total };
+            let share = match *score == T::Wide::default() {
+                true => *score,
+                false if self.double => T::Wide::from_f64(score.to_f64() / total),
+                false => *score / sum,
+            };
             note(Scores::Probabilities, j, share);
             if share != T::Wide::default() {
                 crate::product::add_scaled(sums, share, &values[j * out_size..(j + 1) * out_size]);

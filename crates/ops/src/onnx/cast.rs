@@ -32,7 +32,7 @@ struct Cast {
 }
 
 /// How FLOAT8E8M0 rounds.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Round {
     Up,
     Down,
@@ -185,17 +185,22 @@ impl Cast {
         Ok(())
     }
 
-    /// The FLOAT8E8M0 code of `x`.
+    /// The FLOAT8E8M0 code of the magnitude of `x`; 0 gives the least power.
     fn power(&self, x: f32) -> u8 {
-        let nearest = f32_to_e8m0(x, self.overflow);
-        if nearest == 255 || self.round == Round::Nearest {
-            return nearest;
+        if !x.is_finite() {
+            return 255;
         }
-        let value = e8m0_to_f32(nearest);
-        match self.round {
-            Round::Up if value < x => f32_to_e8m0(value * 2.0, self.overflow),
-            Round::Down if value > x && nearest > 0 => nearest - 1,
-            _ => nearest,
+        let bits = x.abs().to_bits();
+        let (exponent, fraction) = ((bits >> 23) as u8, bits & 0x007f_ffff);
+        let code = match self.round {
+            Round::Up => exponent + u8::from(fraction != 0),
+            Round::Down => exponent,
+            Round::Nearest if x == 0.0 => 0,
+            Round::Nearest => return f32_to_e8m0(x.abs(), self.overflow),
+        };
+        match self.overflow {
+            Overflow::Saturate => code.min(254),
+            Overflow::NonFinite => code,
         }
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use heirloom_graph::{AttrValue, Attributes};
-use heirloom_mem::{Ledger, Shape, Tensor, copy};
+use heirloom_mem::{Ledger, Shape, Tensor};
 use heirloom_types::{StringTensor, Value};
+
+use crate::align;
 
 /// A value that is the same in each call.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ impl Constant {
     /// Looks at the address alone, never at the payload.
     pub(crate) fn new(value: Value) -> Constant {
         let aligned = match &value {
-            Value::Tensor(tensor) if misaligned(tensor) => Some(OnceLock::new()),
+            Value::Tensor(tensor) if align::misaligned(tensor) => Some(OnceLock::new()),
             _ => None,
         };
         Constant { value, aligned }
@@ -32,21 +34,12 @@ impl Constant {
     /// The value for a kernel to read: aligned. The copy that this may take is counted as a kernel's, once.
     pub(crate) fn get(&self, ledger: &Ledger) -> &Value {
         match (&self.aligned, &self.value) {
-            (Some(aligned), Value::Tensor(tensor)) => aligned.get_or_init(|| realign(tensor, ledger).into()),
+            (Some(aligned), Value::Tensor(tensor)) => {
+                aligned.get_or_init(|| align::dense(tensor, ledger).into())
+            }
             _ => &self.value,
         }
     }
-}
-
-fn misaligned(tensor: &Tensor) -> bool {
-    let width = tensor.dtype().bit_width().map_or(1, |bits| (bits as usize / 8).clamp(1, 8));
-    !tensor.is_empty() && !tensor.address().is_multiple_of(width)
-}
-
-fn realign(tensor: &Tensor, ledger: &Ledger) -> Tensor {
-    let dense = copy::to_dense(tensor, copy::Purpose::Kernel, ledger);
-    let bytes = copy::to_bytes(dense.dense_bytes().unwrap_or(&[]), copy::Purpose::Kernel, ledger);
-    Tensor::new(tensor.dtype(), tensor.shape(), bytes).expect("the same shape and length")
 }
 
 /// The value of a `Constant` node; `None` where its attributes hold none that can be used.

@@ -1,6 +1,6 @@
 //! The optional mask: BOOL says which keys take part, numbers are added to the scores.
 
-use heirloom_mem::{DType, Shape, Tensor};
+use heirloom_mem::{DType, Shape};
 use heirloom_runtime::{KernelError, RunCx};
 
 use super::typed;
@@ -8,33 +8,25 @@ use crate::elementwise::bools;
 use crate::real::Real;
 use crate::real::num::Wide;
 
-/// A mask broadcast to [batch, heads, queries, keys]; keys beyond a shorter mask are masked out.
-pub(super) struct Mask<T: Real> {
-    tensor: Option<Tensor>,
+/// What is added to the scores, broadcast to [batch, heads, queries, keys]; keys beyond a shorter mask are masked out.
+pub(super) struct Mask<W> {
+    /// 0 or minus infinity for a BOOL mask; `None` without a mask.
+    bias: Option<Vec<W>>,
     /// Strides over batch, heads, queries and keys; 0 where it is broadcast.
     strides: [usize; 4],
     keys: usize,
-    bool: bool,
-    element: std::marker::PhantomData<T>,
 }
 
-impl<T: Real> Mask<T> {
-    pub(super) fn of(cx: &RunCx<'_>, index: usize, extents: [usize; 4]) -> Result<Mask<T>, KernelError> {
-        let none = Mask {
-            tensor: None,
-            strides: [0; 4],
-            keys: extents[3],
-            bool: false,
-            element: std::marker::PhantomData,
-        };
+impl<W: Wide> Mask<W> {
+    pub(super) fn of<T: Real<Wide = W>>(
+        cx: &RunCx<'_>,
+        index: usize,
+        extents: [usize; 4],
+    ) -> Result<Mask<W>, KernelError> {
         if cx.opt_tensor(index)?.is_none() {
-            return Ok(none);
+            return Ok(Mask { bias: None, strides: [0; 4], keys: extents[3] });
         }
         let tensor = cx.dense(index)?;
-        let bool = tensor.dtype() == DType::Bool;
-        if !bool {
-            typed::<T>(&tensor, index)?;
-        }
         let misfit = || KernelError::Shape {
             what: "the mask is broadcast to [batch, heads, queries, keys]",
             shapes: vec![Shape::from_slice(tensor.shape()), Shape::from_slice(&extents)],
@@ -59,23 +51,26 @@ impl<T: Real> Mask<T> {
             Some(&own) if own != 1 => own,
             _ => extents[3],
         };
-        Ok(Mask { tensor: Some(tensor), strides, keys, bool, ..none })
+        let bias = if tensor.dtype() == DType::Bool {
+            let minus_infinity = W::from_f32(f32::NEG_INFINITY);
+            let bias = |&takes_part: &u8| if takes_part != 0 { W::default() } else { minus_infinity };
+            bools(&tensor, index)?.iter().map(bias).collect()
+        } else {
+            typed::<T>(&tensor, index)?;
+            tensor.as_slice::<T>()?.iter().map(|v| v.widen()).collect()
+        };
+        Ok(Mask { bias: Some(bias), strides, keys })
     }
 
     /// The score of key `key` for a query.
-    pub(super) fn apply(&self, score: T::Wide, [batch, head, query]: [usize; 3], key: usize) -> T::Wide {
-        let Some(tensor) = &self.tensor else { return score };
-        let minus_infinity = T::Wide::from_f32(f32::NEG_INFINITY);
+    pub(super) fn apply(&self, score: W, [batch, head, query]: [usize; 3], key: usize) -> W {
+        let Some(values) = &self.bias else { return score };
+        let minus_infinity = W::from_f32(f32::NEG_INFINITY);
         if key >= self.keys {
             return minus_infinity;
         }
         let [b, h, q, k] = self.strides;
-        let at = batch * b + head * h + query * q + key * k;
-        if self.bool {
-            let holds = bools(tensor, 3).is_ok_and(|mask| mask[at] != 0);
-            return if holds { score } else { minus_infinity };
-        }
-        let bias = tensor.as_slice::<T>().map_or(minus_infinity, |mask| mask[at].widen());
+        let bias = values[batch * b + head * h + query * q + key * k];
         // An infinite score where the mask says no stays out.
         if bias == minus_infinity { bias } else { score + bias }
     }
