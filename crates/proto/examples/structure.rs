@@ -32,12 +32,6 @@ fn main() {
     let bytes = Bytes::map_file(Path::new(&path)).expect("a model file");
     // The other side reads the file beforehand, too.
     let touched: u64 = bytes.iter().step_by(4096).map(|byte| u64::from(*byte)).sum();
-    if std::env::var_os("DECODE_ONLY").is_some() {
-        for _ in 0..20 {
-            drop(std::hint::black_box(ModelProto::decode(bytes.clone())));
-        }
-        return;
-    }
     let before = anonymous_bytes();
     let (model, decode) = timed(|| ModelProto::decode(bytes).expect("a model"));
     let memory = anonymous_bytes().saturating_sub(before);
@@ -50,6 +44,7 @@ fn main() {
         };
         nodes.iter().map(of_node).sum::<usize>()
     });
+    let ((), check) = timed(|| heirloom_proto::check_payloads(&model).expect("payloads by the rules"));
     let (out, encode) = timed(|| model.to_canonical_bytes());
     let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
     let (_, dropping) = timed(|| drop(model));
@@ -60,10 +55,10 @@ fn main() {
         memory as f64 / 1e6,
         out.len()
     );
-    eprintln_details(ms(visit), ms(dropping), characters, touched);
+    print_details(ms(visit), ms(check), ms(dropping), (characters, touched));
 }
 
 #[allow(clippy::print_stderr, reason = "a program for a terminal")]
-fn eprintln_details(visit: f64, dropping: f64, characters: usize, touched: u64) {
-    eprintln!("visit {visit:.2} ms, drop {dropping:.2} ms ({characters} characters, {touched})");
+fn print_details(visit: f64, check: f64, dropping: f64, sums: (usize, u64)) {
+    eprintln!("visit {visit:.2} ms, check payloads {check:.2} ms, drop {dropping:.2} ms (sums {sums:?})");
 }

@@ -28,6 +28,7 @@ pub(super) const STEPS: &[Step] = &[
     step("layers", Reading::Check, || xtask(&["layers"]), "direction of dependencies, unsafe policy"),
     step("tidy", Reading::Check, || xtask(&["tidy"]), "rules of our own"),
     step("requirements", Reading::Check, || xtask(&["requirements"]), "each due requirement has its tests"),
+    step("proto", Reading::Check, || xtask(&["proto", "--check"]), "generated messages are those of onnx.proto"),
     step("docs", Reading::Check, || xtask(&["docs"]), "links and commands in the documentation"),
     step(
         "xtask",
@@ -36,11 +37,12 @@ pub(super) const STEPS: &[Step] = &[
         "tests of this tool, in the profile it is built with",
     ),
     step("clippy", Reading::Check, || Ok(vec![cargo(CLIPPY)]), "lints, warnings refused"),
+    step("venv", Reading::Check, venv, "Python environment of the tests"),
     step("rust", Reading::Rust, rust_tests, "Rust tests"),
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
     step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
+    step("size", Reading::Check, || xtask(&["size", "--check"]), "what heirloom-proto costs as a library"),
     step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
-    step("venv", Reading::Check, venv, "Python environment of the tests"),
     step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
 ];
@@ -77,7 +79,7 @@ fn has_nextest() -> bool {
 
 /// With nextest where it is installed, else with `cargo test`.
 fn rust_tests() -> Result<Vec<Command>, Faults> {
-    Ok(vec![if has_nextest() {
+    let tests = if has_nextest() {
         let levels =
             ["--status-level", "fail", "--final-status-level", "fail", "--failure-output", "immediate"];
         let mut tests = cargo(&["nextest", "run", "--workspace", "--exclude", "xtask", "--no-fail-fast"]);
@@ -85,7 +87,9 @@ fn rust_tests() -> Result<Vec<Command>, Faults> {
         tests
     } else {
         cargo(&["test", "--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--no-fail-fast"])
-    }])
+    };
+    // The wire layer's tests ask the `onnx` package.
+    Ok(vec![with_python(tests)])
 }
 
 fn deny() -> Result<Vec<Command>, Faults> {
