@@ -35,6 +35,13 @@ macro_rules! counters {
     };
 }
 
+impl Ledger {
+    /// Counts a decoder that came with a file and is run.
+    pub fn count_decoder_run(&self) {
+        self.decoder_runs(1);
+    }
+}
+
 counters! {
     /// Payload bytes copied to manage state: initialization, reset, feeds, publication, views. Always 0.
     state_copied_bytes,
@@ -54,4 +61,6 @@ counters! {
     cache_allocated_bytes,
     /// Buffers taken again from a pool instead of being allocated.
     reuses,
+    /// Decoders that came with a file and were run.
+    decoder_runs,
 }

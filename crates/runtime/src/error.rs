@@ -4,7 +4,7 @@ use std::fmt;
 
 use heirloom_mem::DType;
 
-use crate::{BuildError, KernelError};
+use crate::{BuildError, DecodeError, KernelError};
 
 /// Why a session could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +117,9 @@ pub enum NodeFaultKind {
         /// The operator.
         op: String,
     },
+    /// An encoded value that was to be decoded cannot be.
+    #[error(transparent)]
+    Decode(Box<DecodeError>),
     /// The kernel that takes the node could not be made.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -132,6 +135,12 @@ pub enum NodeFaultKind {
         /// How many there are.
         actual: String,
     },
+}
+
+impl From<DecodeError> for NodeFaultKind {
+    fn from(error: DecodeError) -> NodeFaultKind {
+        NodeFaultKind::Decode(Box::new(error))
+    }
 }
 
 impl fmt::Display for NodeFault {

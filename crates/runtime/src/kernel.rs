@@ -5,7 +5,7 @@ use heirloom_mem::{ClaimError, DType, Shape, ViewError};
 use heirloom_types::Value;
 use rustc_hash::FxHashMap;
 
-use crate::{Cancelled, RunCx};
+use crate::{Cancelled, DecodeError, RunCx};
 
 /// Computes one node. Built once when the session is made, then called any number of times, from several threads
 /// at once for different calls; it keeps no state between calls.
@@ -143,6 +143,9 @@ pub enum KernelError {
     /// A cache cannot take the rows.
     #[error(transparent)]
     Claim(#[from] ClaimError),
+    /// An encoded value could not be decoded.
+    #[error(transparent)]
+    Decode(Box<DecodeError>),
     /// The call's token was used.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

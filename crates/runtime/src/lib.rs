@@ -3,6 +3,7 @@
 
 mod align;
 mod axis;
+mod budget;
 mod cancel;
 mod declared;
 mod decode;
@@ -25,11 +26,12 @@ mod zeros;
 
 pub use axis::normalize_axis;
 pub use cancel::{CancelToken, Cancelled};
+pub use decode::{DecodeError, DecodeOptions, DecodeSource, DecodedBy, decode};
 pub use error::{Mismatch, NodeFault, NodeFaultKind, RunError, SessionError, StateError};
 pub use feeds::Feeds;
 pub use kernel::{BuildCx, BuildError, InputFacts, Kernel, KernelError, KernelRegistry, KernelSpec};
 pub use node_call::{NodeCall, NodeCallError, NodeInput};
-pub use options::{CallOptions, Decode, SessionOptions};
+pub use options::{CallOptions, Decode, DecoderLimits, SessionOptions};
 pub use outputs::Outputs;
 pub use profile::{NodeTime, Profile};
 pub use report::Report;

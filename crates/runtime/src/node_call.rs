@@ -168,6 +168,7 @@ impl NodeCall {
             team: &*self.team,
             cancel: &self.cancel,
             cache: self.cache,
+            budget: None,
         });
         self.values.fill_with(|| None);
         result?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{CachePolicy, CancelToken, Inline, Profile, Team};
 
@@ -16,6 +17,24 @@ pub enum Decode {
     OnDemand,
 }
 
+/// What a decoder that comes with a file may use for one value, before it is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecoderLimits {
+    /// Nodes that it may run, each iteration of a loop counted.
+    pub steps: u64,
+    /// Bytes that it may allocate. Buffers that are used again count once.
+    pub bytes: u64,
+    /// Time that it may take.
+    pub time: Duration,
+}
+
+impl Default for DecoderLimits {
+    /// A million steps, 4 GiB, two minutes.
+    fn default() -> DecoderLimits {
+        DecoderLimits { steps: 1 << 20, bytes: 4 << 30, time: Duration::from_secs(120) }
+    }
+}
+
 /// Choices for a session.
 #[derive(Clone)]
 pub struct SessionOptions {
@@ -25,8 +44,8 @@ pub struct SessionOptions {
     pub cache: CachePolicy,
     /// What becomes of encoded initializers without a consumer.
     pub decode: Decode,
-    /// The most bytes that decoders of the file may have in use at once.
-    pub decoder_memory: usize,
+    /// What decoders of the file may use.
+    pub decoder_limits: DecoderLimits,
 }
 
 impl Default for SessionOptions {
@@ -35,7 +54,7 @@ impl Default for SessionOptions {
             team: Arc::new(Inline),
             cache: CachePolicy::default(),
             decode: Decode::Off,
-            decoder_memory: 4 << 30,
+            decoder_limits: DecoderLimits::default(),
         }
     }
 }

@@ -6,6 +6,7 @@ use heirloom_mem::{
 };
 use heirloom_types::Value;
 
+use crate::budget::Budget;
 use crate::plan::Constant;
 use crate::{CancelToken, KernelError, Team, align};
 
@@ -48,6 +49,8 @@ pub struct RunCx<'a> {
     pub(crate) team: &'a dyn Team,
     pub(crate) cancel: &'a CancelToken,
     pub(crate) cache: CachePolicy,
+    /// What the call may use, where that is limited.
+    pub(crate) budget: Option<&'a Budget>,
 }
 
 impl<'a> RunCx<'a> {
@@ -153,7 +156,16 @@ impl<'a> RunCx<'a> {
             what: "a tensor of this shape is too large",
             shapes: vec![Shape::from_slice(shape)],
         })?;
+        self.check_memory(bytes)?;
         Ok(TensorMut::new(dtype, shape, self.pool.take(bytes, self.ledger)))
+    }
+
+    /// Whether the call may allocate so many more bytes. [`RunCx::alloc`] asks by itself.
+    ///
+    /// # Errors
+    /// When the call's memory is limited and this is too much.
+    pub fn check_memory(&self, bytes: usize) -> Result<(), KernelError> {
+        self.budget.map_or(Ok(()), |budget| budget.memory(self.ledger, bytes))
     }
 
     /// Scratch memory, 64-byte aligned, holding anything. Hand it back with [`RunCx::release`].

@@ -324,6 +324,7 @@ impl Inner {
             cancel: options.cancel.unwrap_or(&self.never),
             cache: self.options.cache,
             profile: options.profile,
+            budget: None,
         };
         exec::run_block(&env, frame, &plan.root).map_err(|fault| failed(*fault))
     }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use heirloom_mem::Ledger;
 use heirloom_types::Value;
 
+use crate::budget::Budget;
 use crate::plan::{Block, Constant, Label, ResultRef, Step, Work};
 use crate::{CachePolicy, CancelToken, InputRef, KernelError, Profile, RunCx, Team};
 
@@ -23,6 +24,7 @@ pub(crate) struct Env<'a> {
     pub cancel: &'a CancelToken,
     pub cache: CachePolicy,
     pub profile: Option<&'a Profile>,
+    pub budget: Option<&'a Budget>,
 }
 
 /// A step that failed.
@@ -49,6 +51,9 @@ fn run_step(env: &Env<'_>, frame: &mut Frame, step: &Step) -> Result<(), Box<Fau
     if env.cancel.is_cancelled() {
         return Err(fault(crate::Cancelled.into()));
     }
+    if let Some(budget) = env.budget {
+        budget.step().and_then(|()| budget.memory(env.ledger, 0)).map_err(fault)?;
+    }
     match &step.work {
         Work::Kernel(kernel) => {
             let mut cx = RunCx {
@@ -63,6 +68,7 @@ fn run_step(env: &Env<'_>, frame: &mut Frame, step: &Step) -> Result<(), Box<Fau
                 team: env.team,
                 cancel: env.cancel,
                 cache: env.cache,
+                budget: env.budget,
             };
             kernel.run(&mut cx).map_err(fault)?;
         }

@@ -7,7 +7,7 @@ use heirloom_types::{EncodedValue, Layout, Value};
 
 use super::lower::{Lowering, plain_domain};
 use crate::declared::layout_text;
-use crate::{BuildCx, Decode, InputFacts, Kernel, KernelRegistry, NodeFaultKind};
+use crate::{BuildCx, Decode, InputFacts, Kernel, NodeFaultKind};
 
 /// How a node is computed.
 pub(super) enum Choice {
@@ -47,7 +47,7 @@ fn encoded(facts: &Option<InputFacts>) -> Option<&Arc<EncodedValue>> {
 
 /// The kernel for a node whose domain is imported in version `opset`.
 pub(super) fn kernel(
-    lowering: &Lowering<'_>,
+    lowering: &mut Lowering<'_>,
     node: &Node,
     opset: i64,
     facts: &[Option<InputFacts>],
@@ -56,6 +56,15 @@ pub(super) fn kernel(
     let cx = BuildCx { node, opset, inputs: facts };
     if let Some(spec) = registry.choose(&cx) {
         return Ok(Choice::Kernel((spec.build)(&cx)?));
+    }
+    // Within a decoder of the file no other one runs.
+    if node.domain == "ai.heirloom"
+        && node.op_type == "Decode"
+        && lowering.model.is_some()
+        && let [fact] = facts
+        && let Some(value) = encoded(fact)
+    {
+        return Ok(Choice::Kernel(lowering.decoder(value)?));
     }
     let domain = plain_domain(&node.domain);
     let versions: Vec<_> = registry.of(domain, &node.op_type).map(|spec| spec.versions).collect();
@@ -79,7 +88,7 @@ pub(super) fn kernel(
 
 /// The kernel that takes the node once its encoded inputs are decoded, and what decodes them.
 fn decoded(
-    lowering: &Lowering<'_>,
+    lowering: &mut Lowering<'_>,
     node: &Node,
     opset: i64,
     facts: &[Option<InputFacts>],
@@ -88,8 +97,7 @@ fn decoded(
     let mut plain = facts.to_owned();
     for (index, fact) in plain.iter_mut().enumerate() {
         let Some(value) = encoded(fact).cloned() else { continue };
-        let Some(decoder) = decoder(lowering.registry, &value, lowering) else { return Ok(None) };
-        decoders.push((index, decoder));
+        decoders.push((index, lowering.decoder(&value)?));
         if let Some(fact) = fact {
             fact.constant = None;
         }
@@ -97,15 +105,6 @@ fn decoded(
     let cx = BuildCx { node, opset, inputs: &plain };
     let Some(spec) = lowering.registry.choose(&cx) else { return Ok(None) };
     Ok(Some(Choice::Decoded { kernel: (spec.build)(&cx)?, decoders }))
-}
-
-fn decoder(
-    registry: &KernelRegistry,
-    value: &Arc<EncodedValue>,
-    lowering: &Lowering<'_>,
-) -> Option<Box<dyn Kernel>> {
-    value.logical.as_ref()?;
-    crate::decode::on_demand(registry, value, lowering.options)
 }
 
 fn missing_consumer(

@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use heirloom_graph::{AttrValue, Attributes, Function, Graph, Model, Node, NodeId, ValueId};
-use heirloom_types::{Value, ValueType};
+use heirloom_types::{EncodedValue, Value, ValueType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::choose::{self, Choice};
 use super::{Constant, LBlock, LStep, Label, Operand, Plan, Reg, Work, constant, slots};
+use crate::decode::OnDemand;
 use crate::signature::Signature;
-use crate::{InputFacts, KernelRegistry, NodeFault, NodeFaultKind, SessionError, SessionOptions};
+use crate::{
+    DecodeError, InputFacts, Kernel, KernelRegistry, NodeFault, NodeFaultKind, SessionError, SessionOptions,
+};
 
 /// How deep functions and bodies may nest.
 pub(crate) const DEPTH: usize = 64;
@@ -28,7 +31,7 @@ pub(crate) fn plan(
     overridden: &[u32],
 ) -> Result<Plan, SessionError> {
     let graph = model.graph();
-    let mut lowering = Lowering::new(model, registry, options);
+    let mut lowering = Lowering::new(Some(model), registry, options);
     let mut scope = Scope::new(graph, Opsets::Model(model), None, String::new());
     let mut root = LBlock::default();
     let mut inputs = Vec::new();
@@ -54,6 +57,31 @@ pub(crate) fn plan(
         return Err(SessionError::Nodes(lowering.faults));
     }
     Ok(slots::assign(root, inputs, lowering.constants))
+}
+
+/// The plan of a decoder of a declaration, its input given.
+pub(crate) fn decoder_plan(
+    function: &Function,
+    registry: &KernelRegistry,
+    (name, value): (Arc<str>, Value),
+) -> Result<Plan, SessionError> {
+    let options = SessionOptions::default();
+    let mut lowering = Lowering::new(None, registry, &options);
+    let graph = &**function.body();
+    let attributes = Attributes::default();
+    let call = Call { function, attributes: &attributes };
+    let mut scope = Scope::new(graph, Opsets::Function(function), Some(call), String::new());
+    let input = lowering.constant(&name, value);
+    for &formal in graph.inputs() {
+        scope.set(formal, Operand::Constant(input));
+    }
+    let mut root = LBlock::default();
+    lowering.block(&mut scope, &mut root)?;
+    root.results = lowering.results(&mut scope, graph)?;
+    if !lowering.faults.is_empty() {
+        return Err(SessionError::Nodes(lowering.faults));
+    }
+    Ok(slots::assign(root, Vec::new(), lowering.constants))
 }
 
 /// What a declared type says of a value before any call.
@@ -164,7 +192,8 @@ pub(super) fn plain_domain(domain: &str) -> &str {
 }
 
 pub(super) struct Lowering<'m> {
-    pub model: &'m Model,
+    /// `None` in a decoder of a declaration: it may not call the model's functions.
+    pub model: Option<&'m Model>,
     pub registry: &'m KernelRegistry,
     pub options: &'m SessionOptions,
     pub constants: Vec<Constant>,
@@ -177,10 +206,16 @@ pub(super) struct Lowering<'m> {
     steps: usize,
     depth: usize,
     functions: Vec<*const Function>,
+    /// What decodes constants on demand, by the constant.
+    decoders: FxHashMap<*const EncodedValue, OnDemand>,
 }
 
 impl<'m> Lowering<'m> {
-    fn new(model: &'m Model, registry: &'m KernelRegistry, options: &'m SessionOptions) -> Lowering<'m> {
+    fn new(
+        model: Option<&'m Model>,
+        registry: &'m KernelRegistry,
+        options: &'m SessionOptions,
+    ) -> Lowering<'m> {
         Lowering {
             model,
             registry,
@@ -193,7 +228,20 @@ impl<'m> Lowering<'m> {
             steps: 0,
             depth: 0,
             functions: Vec::new(),
+            decoders: FxHashMap::default(),
         }
+    }
+
+    /// What decodes a constant, once for all nodes that need it.
+    pub(super) fn decoder(&mut self, value: &Arc<EncodedValue>) -> Result<Box<dyn Kernel>, DecodeError> {
+        let key = Arc::as_ptr(value);
+        if let Some(decoder) = self.decoders.get(&key) {
+            return Ok(decoder.kernel());
+        }
+        let decoder = OnDemand::new(self.registry, value, self.options.decoder_limits)?;
+        let kernel = decoder.kernel();
+        self.decoders.insert(key, decoder);
+        Ok(kernel)
     }
 
     pub(super) fn reg(&mut self, facts: InputFacts) -> Reg {
@@ -282,7 +330,9 @@ impl<'m> Lowering<'m> {
                 }
             });
         }
-        if let Some(function) = self.model.function(&node.domain, &node.op_type, &node.overload) {
+        let function =
+            self.model.and_then(|model| model.function(&node.domain, &node.op_type, &node.overload));
+        if let Some(function) = function {
             return self.call(scope, &node, function, &inputs, block);
         }
         if plain_domain(&node.domain).is_empty() {
