@@ -1,0 +1,14 @@
+//! The portable kernels against ONNX's definitions.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods)]
+
+mod encoded;
+mod oracle;
+mod rules;
+mod values;
+
+use heirloom_runtime::KernelRegistry;
+
+fn registry() -> KernelRegistry {
+    KernelRegistry::new().with(heirloom_ops::KERNELS.iter().copied())
+}
