@@ -28,7 +28,12 @@ pub(super) const STEPS: &[Step] = &[
     step("layers", Reading::Check, || xtask(&["layers"]), "direction of dependencies, unsafe policy"),
     step("tidy", Reading::Check, || xtask(&["tidy"]), "rules of our own"),
     step("requirements", Reading::Check, || xtask(&["requirements"]), "each due requirement has its tests"),
-    step("proto", Reading::Check, || xtask(&["proto", "--check"]), "generated messages are those of onnx.proto"),
+    step(
+        "proto",
+        Reading::Check,
+        || xtask(&["proto", "--check"]),
+        "generated messages are those of onnx.proto",
+    ),
     step("docs", Reading::Check, || xtask(&["docs"]), "links and commands in the documentation"),
     step(
         "xtask",
