@@ -38,12 +38,18 @@ impl std::error::Error for Fault {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults(pub Vec<Fault>);
 
+/// A message shows so many faults.
+const SHOWN: usize = 3;
+
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, fault) in self.0.iter().enumerate() {
+        for (i, fault) in self.0.iter().take(SHOWN).enumerate() {
             write!(f, "{}{fault}", if i == 0 { "" } else { "\n" })?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more; `verify` tells them all"),
+        }
     }
 }
 

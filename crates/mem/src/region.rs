@@ -6,7 +6,7 @@ use std::fs::File;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -136,7 +136,9 @@ unsafe impl Sync for Bytes {}
 impl Bytes {
     /// No bytes.
     pub fn empty() -> Bytes {
-        Bytes::from_region(Arc::new(Region::heap(0, &Ledger::default())), 0)
+        static EMPTY: OnceLock<Arc<Region>> = OnceLock::new();
+        let region = EMPTY.get_or_init(|| Arc::new(Region::heap(0, &Ledger::default())));
+        Bytes::from_region(region.clone(), 0)
     }
 
     pub(crate) fn from_region(region: Arc<Region>, len: usize) -> Bytes {

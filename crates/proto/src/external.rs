@@ -66,7 +66,7 @@ pub enum ExternalError {
         location: String,
     },
     /// The file, or the folder, is not there or cannot be read.
-    #[error("`{}` cannot be opened: {source}", path.display())]
+    #[error("`{}` cannot be opened: {source}; a model's files stay together: put it back there", path.display())]
     Open {
         /// The file or folder.
         path: PathBuf,

@@ -15,7 +15,7 @@ pub struct Conversation<'m> {
     state: State,
     seen: Vec<u32>,
     /// The memory of the last call's token ids, for the next one's.
-    ids: Bytes,
+    ids: Option<Bytes>,
     /// The values of `logits_to_keep` for all logits and for the last; empty where the model has no such input.
     keep: Option<[Tensor; 2]>,
 }
@@ -41,13 +41,7 @@ impl<'m> Conversation<'m> {
         let state = session.make_state(feeds)?;
         let keeps = session.inputs().any(|port| port.name == "logits_to_keep");
         let keep = keeps.then(|| [Tensor::scalar(0i64), Tensor::scalar(1i64)]);
-        Ok(Conversation {
-            model,
-            state,
-            seen: Vec::with_capacity(model.context()),
-            ids: Bytes::empty(),
-            keep,
-        })
+        Ok(Conversation { model, state, seen: Vec::with_capacity(model.context()), ids: None, keep })
     }
 
     /// The model.
@@ -134,11 +128,9 @@ impl<'m> Conversation<'m> {
     /// `[1, tokens]` INT64, in the memory of the last call's ids where nobody else holds it.
     fn ids_of(&mut self, tokens: &[u32]) -> Result<Tensor, LlmError> {
         let bytes = tokens.len() * size_of::<i64>();
-        let old = std::mem::take(&mut self.ids);
-        let mut ids = match old.try_into_unique() {
-            Ok(unique) if unique.len() == bytes => unique,
-            _ => BytesMut::zeroed(bytes, &Ledger::default()),
-        };
+        let old = self.ids.take().and_then(|ids| ids.try_into_unique().ok());
+        let old = old.filter(|ids| ids.len() == bytes);
+        let mut ids = old.unwrap_or_else(|| BytesMut::zeroed(bytes, &Ledger::default()));
         ids.elements_mut::<i64>().iter_mut().zip(tokens).for_each(|(to, &token)| *to = i64::from(token));
         self.ids = ids.freeze();
         Tensor::new(DType::Int64, &[1, tokens.len()], self.ids.clone())
