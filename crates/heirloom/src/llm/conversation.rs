@@ -132,8 +132,9 @@ impl<'m> Conversation<'m> {
         let old = old.filter(|ids| ids.len() == bytes);
         let mut ids = old.unwrap_or_else(|| BytesMut::zeroed(bytes, &Ledger::default()));
         ids.elements_mut::<i64>().iter_mut().zip(tokens).for_each(|(to, &token)| *to = i64::from(token));
-        self.ids = ids.freeze();
-        Tensor::new(DType::Int64, &[1, tokens.len()], self.ids.clone())
+        let ids = ids.freeze();
+        self.ids = Some(ids.clone());
+        Tensor::new(DType::Int64, &[1, tokens.len()], ids)
             .map_err(|e| LlmError::Logits(e.to_string()))
     }
 
