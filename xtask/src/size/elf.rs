@@ -72,3 +72,22 @@ impl Library {
         })
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn this_very_program_is_read_and_other_bytes_are_refused() {
+        let mut bytes = Vec::new();
+        std::fs::File::open(std::env::current_exe().unwrap()).unwrap().read_to_end(&mut bytes).unwrap();
+        let program = Library::read(&bytes).unwrap();
+        assert_eq!(program.bytes, u64::try_from(bytes.len()).unwrap());
+        assert!(program.text > 100_000 && program.text < program.bytes, "{}", program.text);
+        assert!(program.needed.iter().any(|name| name.starts_with("libc.so.")), "{:?}", program.needed);
+        assert!(Library::read(b"\x7fELF\x02\x01").is_none());
+        assert!(Library::read(&bytes[..bytes.len() / 2]).is_none());
+        assert!(Library::read(b"no library").is_none());
+    }
+}
