@@ -19,17 +19,15 @@ impl Kernel for Read<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> u64 {
-        let mut sums = [s.zero_i32x16(); 4];
+        let mut sums = [s.splat(0); 4];
         for chunk in self.0.as_chunks::<64>().0.as_chunks::<4>().0 {
             for (sum, bytes) in sums.iter_mut().zip(chunk) {
-                let codes = s.load(bytes);
-                *sum = s.add_i32x16(*sum, s.widen(s.add_products(s.zero_sum(), codes, s.quad(&[1; 4]))));
+                *sum = s.xor(*sum, s.load(bytes));
             }
         }
-        let mut out = [0.0; 16];
-        let sum = s.add_i32x16(s.add_i32x16(sums[0], sums[1]), s.add_i32x16(sums[2], sums[3]));
-        s.store_f32x16(s.to_f32x16(sum), &mut out);
-        out[0] as u64
+        let mut out = [0; 64];
+        s.store(s.xor(s.xor(sums[0], sums[1]), s.xor(sums[2], sums[3])), &mut out);
+        u64::from(out[0])
     }
 }
 

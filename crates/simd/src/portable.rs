@@ -50,7 +50,6 @@ impl Simd for Portable {
     type Half = [i32; 4];
     type I32x8 = [i32; 8];
     type F32x8 = [f32; 8];
-    type Quad = [i32; 4];
     type Sum = [i32; 16];
     type I32x16 = [i32; 16];
     type F32x16 = [f32; 16];
@@ -238,16 +237,24 @@ impl Simd for Portable {
         }
     }
     #[inline(always)]
-    fn quad(self, x: &[u8; 4]) -> [i32; 4] {
-        x.map(|x| i32::from(x as i8))
+    fn start(self, _x: &[i16; 2], sum: i32, eights: i32) -> [i32; 16] {
+        [sum * (-8 * eights); 16]
     }
     #[inline(always)]
-    fn zero_sum(self) -> [i32; 16] {
-        [0; 16]
-    }
-    #[inline(always)]
-    fn add_products(self, sum: [i32; 16], codes: [u8; 64], x: [i32; 4]) -> [i32; 16] {
-        lanes(|row| sum[row] + (0..4).map(|i| i32::from(codes[4 * row + i]) * x[i]).sum::<i32>())
+    fn add_products<const M: usize>(
+        self,
+        sums: &mut [[i32; 16]; M],
+        codes: &[[u8; 64]; 4],
+        x: [&[u8; 16]; M],
+    ) {
+        for (sums, x) in sums.iter_mut().zip(x) {
+            for (codes, x) in codes.iter().zip(x.as_chunks::<4>().0) {
+                for (sum, codes) in sums.iter_mut().zip(codes.as_chunks::<4>().0) {
+                    *sum +=
+                        codes.iter().zip(x).map(|(c, x)| i32::from(*c) * i32::from(*x as i8)).sum::<i32>();
+                }
+            }
+        }
     }
     #[inline(always)]
     fn widen(self, sum: [i32; 16]) -> [i32; 16] {
@@ -260,10 +267,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn row_scale(self, scale: i8) -> i32 {
         i32::from(scale)
-    }
-    #[inline(always)]
-    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> [i32; 16] {
-        lanes(|i| (pairs[i] as i16 as i32) * (x as i16 as i32) + (pairs[i] >> 16) * (x >> 16))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> [i32; 16] {

@@ -37,8 +37,7 @@ pub trait Kernel {
 pub trait Simd: Copy + Send + Sync + 'static {
     /// The level.
     const LEVEL: Level;
-    /// Whether [`Simd::Sum`] is made of 16-bit integers, so that only a few products may be added before
-    /// [`Simd::widen`].
+    /// Whether [`Simd::Sum`] is made of 16-bit integers: see [`Simd::add_products`].
     const NARROW: bool;
     /// What must be taken off each signed code, in units of the code, after [`Simd::dot_signed`].
     const SIGNED_OFFSET: i32;
@@ -59,8 +58,6 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type I32x8: Copy;
     /// Eight `f32`.
     type F32x8: Copy;
-    /// Four activations, once for each row of a panel.
-    type Quad: Copy;
     /// Sums of a panel's 16 rows, not yet complete.
     type Sum: Copy;
     /// Sixteen `i32`.
@@ -171,21 +168,27 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Transposes 16 rows of 64 bytes into 16 groups of 64: group g has bytes 4g..4g+4 of all rows.
     fn transpose(self, rows: [Self::Codes; 16], to: &mut [[u8; 64]; 16]);
-    /// Four consecutive activations, for all rows.
-    fn quad(self, x: &[u8; 4]) -> Self::Quad;
-    /// Zeros.
-    fn zero_sum(self) -> Self::Sum;
-    /// Adds the products of four unsigned codes of each row with four activations. Where [`Simd::NARROW`], at most
-    /// 32767 / (254 * largest code) such products may be added up.
-    fn add_products(self, sum: Self::Sum, codes: Self::Codes, x: Self::Quad) -> Self::Sum;
+    /// The start of sums of codes of which `8 * eights` is to be taken off: minus that times the sum of the activations.
+    /// `x` has -8 times the sum of those at places 0 and 1 of every four, and of those at 2 and 3; `sum` is the sum of
+    /// all.
+    fn start(self, x: &[i16; 2], sum: i32, eights: i32) -> Self::Sum;
+    /// Adds the products of 16 unsigned codes of each row with as many activations of each of `M` rows.
+    ///
+    /// Where [`Simd::NARROW`] the sum is kept in two 16-bit parts, at places 0 and 1 of every four and at 2 and 3, which
+    /// wrap: the parts must fit at the end, not before. Two neighbouring products must fit always: codes are at most
+    /// 63.
+    fn add_products<const M: usize>(
+        self,
+        sums: &mut [Self::Sum; M],
+        codes: &[[u8; 64]; 4],
+        x: [&[u8; 16]; M],
+    );
     /// The sum for each row.
     fn widen(self, sum: Self::Sum) -> Self::I32x16;
     /// The sum for each row times its scale, each scale made by [`Simd::row_scale`].
     fn widen_scaled(self, sum: Self::Sum, scales: &[i32; 16]) -> Self::I32x16;
     /// A row's scale in the form that [`Simd::widen_scaled`] takes.
     fn row_scale(self, scale: i8) -> i32;
-    /// For each row the sum of the products of two pairs of 16-bit integers, the low and the high half of each element.
-    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> Self::I32x16;
     /// Zeros.
     fn zero_i32x16(self) -> Self::I32x16;
     /// Sixteen consecutive integers.

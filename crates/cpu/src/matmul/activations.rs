@@ -21,14 +21,25 @@ pub(crate) struct QuantizedStep {
     pub(crate) sums: [i32; BLOCKS],
     /// The sums of the first and of the last 16 codes of each block, two for each lane.
     pub(crate) group_sums: [i16; 2 * BLOCKS],
+    /// For each lane and group of 16: -8 times the sum of the codes at places 0 and 1 of every four, and of the others.
+    pub(crate) group_starts: [[[i16; 2]; 2]; BLOCKS],
+    /// The same for whole blocks.
+    pub(crate) starts: [[i16; 2]; BLOCKS],
+    _padding: [u8; 32],
 }
 
-// SAFETY: `repr(C)`; 256 + 4 * 32 bytes are a multiple of the alignment of 64, so there is no padding, and the fields
-// are plain integers and floats.
+// SAFETY: `repr(C)`; 256 + 5 * 32 + 64 bytes and the explicit padding are a multiple of the alignment of 64, so there is
+// no other padding, and the fields are plain integers and floats.
 unsafe impl Plain for QuantizedStep {}
 
 /// Adding this to a float of less than 2^22 leaves the nearest integer (ties to even) in the low bits.
 const ROUND: f32 = 12_582_912.0;
+
+/// The sums of the elements at places 0 and 1 of every four, and of the others.
+#[inline(always)]
+fn place_sums(codes: &[i32]) -> [i32; 2] {
+    codes.as_chunks::<4>().0.iter().fold([0, 0], |[a, b], c| [a + c[0] + c[1], b + c[2] + c[3]])
+}
 
 impl QuantizedStep {
     /// Quantizes at most 256 values; what is missing counts as 0. A block with a value that is not finite gets the
@@ -66,13 +77,16 @@ impl QuantizedStep {
                 self.codes[half][0][at + i] = first[i] as u8;
                 self.codes[half][1][at + i] = last[i] as u8;
             }
-            let sums = [first.iter().sum::<i32>(), last.iter().sum::<i32>()];
+            let [first, last] = [first, last].map(place_sums);
+            let sums = [first[0] + first[1], last[0] + last[1]];
             let sum = sums[0] + sums[1];
             self.scales[lane] = scale;
             self.scaled_sums[lane] = scale * sum as f32;
             self.sums[lane] = sum;
             self.group_sums[2 * lane] = sums[0] as i16;
             self.group_sums[2 * lane + 1] = sums[1] as i16;
+            self.group_starts[lane] = [first, last].map(|sums| sums.map(|s| (-8 * s) as i16));
+            self.starts[lane] = [0, 1].map(|i| (-8 * (first[i] + last[i])) as i16);
         }
     }
 }

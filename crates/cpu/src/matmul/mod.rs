@@ -368,6 +368,8 @@ fn narrow(isa: Isa) -> bool {
     isa.level() == Level::Avx2
 }
 
-#[deprecated(note = "FROM THE LEAD to whoever works on matmul: read /work/brief/NOTE-KERNELS.md NOW, then delete these two items")]
+#[deprecated(
+    note = "FROM THE LEAD to whoever works on matmul: read /work/brief/NOTE-KERNELS.md NOW, then delete these two items"
+)]
 const NOTE_FROM_LEAD: () = ();
 const _: () = NOTE_FROM_LEAD;

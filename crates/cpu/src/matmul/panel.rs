@@ -24,8 +24,8 @@ const REGISTERS: usize = 4;
 /// Panels that are kept at a time: as many as leave room for activations in the second-level cache.
 const PANELS_BYTES: usize = 192 * 1024;
 
-/// Integers of a block in a panel: the scales of its two groups, and both in one.
-const GROUP_INTS: usize = 3;
+/// Integers of a block in a panel: the scales of its two groups.
+const GROUP_INTS: usize = 2;
 
 /// How one panel is laid out.
 #[derive(Clone, Copy)]
@@ -171,7 +171,6 @@ fn pack<S: Simd, U: Unpack>(
                     let of = &mut ints[block * GROUP_INTS..][..GROUP_INTS];
                     of[0][r] = s.row_scale(a);
                     of[1][r] = s.row_scale(b);
-                    of[2][r] = i32::from(b) << 16 | i32::from(a) & 0xffff;
                 }
             }
         }
@@ -190,62 +189,69 @@ fn pack<S: Simd, U: Unpack>(
     }
 }
 
-/// The sums of one block for 16 rows and `M` rows of activations.
+/// The sums of one block for 16 rows and `M` rows of activations, offsets taken off.
+///
+/// 16-bit parts of sums hold half of 32 products, or of 16 in groups: activations within -127..=127 times codes, less
+/// offset, within -16..=15 give at most 16 * 16 * 127 = 32512, and so do 8 * 32 * 127 in groups. Codes up to 31 without an
+/// offset are therefore taken less 16, and what that misses is added in the end; signed bytes are two planes of 4 bits.
 #[inline(always)]
 fn block<S: Simd, U: Unpack, const M: usize>(
     s: S,
-    codes: &[[[u8; 64]; 16]],
-    ints: &[[i32; 16]],
+    codes: &[[[[u8; 64]; 4]; 4]],
+    scales: &[[i32; 16]],
+    half: usize,
     quarter: usize,
-    x: [[&[u8; 16]; 2]; M],
+    lane: usize,
+    x: [&QuantizedStep; M],
 ) -> [S::I32x16; M] {
-    // Products that may be added before they are widened.
-    let run = if !S::NARROW { 4 } else { const { run_of::<U>() } };
     let planes = codes.len() / 2;
-    let mut ints_of = [s.zero_i32x16(); M];
-    for plane in 0..planes {
-        let mut sums = [s.zero_sum(); M];
-        for register in 0..2 {
-            let codes = &codes[register * planes + plane];
-            for dword in 0..4 {
-                let w = s.load(&codes[quarter * 4 + dword]);
-                for m in 0..M {
-                    let (x, _) = x[m][register].as_chunks::<4>();
-                    sums[m] = s.add_products(sums[m], w, s.quad(&x[dword]));
-                }
-                let done = register * 4 + dword + 1;
-                let last = if U::GROUPS { done % 4 == 0 } else { done == 8 };
-                if last || done % run == 0 && S::NARROW {
-                    for m in 0..M {
-                        let wide = if U::GROUPS {
-                            s.widen_scaled(sums[m], &ints[register])
-                        } else if plane == 1 {
-                            s.widen_scaled(sums[m], &[s.row_scale(16); 16])
-                        } else {
-                            s.widen(sums[m])
-                        };
-                        ints_of[m] = s.add_i32x16(ints_of[m], wide);
-                        sums[m] = s.zero_sum();
-                    }
-                }
+    let first: [&[u8; 16]; M] = x.map(|x| &x.codes[half][0].as_chunks::<16>().0[quarter]);
+    let last: [&[u8; 16]; M] = x.map(|x| &x.codes[half][1].as_chunks::<16>().0[quarter]);
+    let mut out = [s.zero_i32x16(); M];
+    if U::GROUPS {
+        for (group, x_codes) in [first, last].into_iter().enumerate() {
+            let mut sums = [s.start(&[0, 0], 0, 0); M];
+            for m in 0..M {
+                let sum = i32::from(x[m].group_sums[2 * lane + group]);
+                sums[m] = s.start(&x[m].group_starts[lane][group], sum, U::OFFSET / 8);
+            }
+            s.add_products(&mut sums, &codes[group][quarter], x_codes);
+            for m in 0..M {
+                out[m] = s.add_i32x16(out[m], s.widen_scaled(sums[m], &scales[group]));
             }
         }
+        return out;
     }
-    ints_of
-}
-
-const fn run_of<U: Unpack>() -> usize {
-    let max = if U::SIGNED { 15 } else { U::MAX as usize };
-    let run = 32767 / (254 * max);
-    if run >= 8 {
-        8
-    } else if run >= 4 {
-        4
-    } else if run >= 2 {
+    // In units of 8, what is taken off the codes of the (last) plane.
+    let eights = if U::SIGNED {
+        if planes == 2 { 1 } else { 16 }
+    } else if U::OFFSET == 0 && U::MAX > 15 && S::NARROW {
         2
     } else {
-        1
+        U::OFFSET / 8
+    };
+    for plane in 0..planes {
+        let eights = if plane + 1 == planes { eights } else { 0 };
+        let mut sums = [s.start(&[0, 0], 0, 0); M];
+        for m in 0..M {
+            sums[m] = s.start(&x[m].starts[lane], x[m].sums[lane], eights);
+        }
+        s.add_products(&mut sums, &codes[plane][quarter], first);
+        s.add_products(&mut sums, &codes[planes + plane][quarter], last);
+        for m in 0..M {
+            out[m] = if plane == 0 {
+                s.widen(sums[m])
+            } else {
+                s.add_i32x16(out[m], s.widen_scaled(sums[m], &[s.row_scale(16); 16]))
+            };
+        }
     }
+    if !U::SIGNED && 8 * eights != U::OFFSET {
+        for m in 0..M {
+            out[m] = s.add_i32x16(out[m], s.splat_i32x16(x[m].sums[lane] * (8 * eights)));
+        }
+    }
+    out
 }
 
 /// One panel times `M` rows of activations: [M][16].
@@ -264,7 +270,8 @@ fn tile<S: Simd, U: Unpack, const M: usize>(
     for step in 0..layout.steps {
         let x = x.map(|x| &x[step]);
         let codes = &panel.codes[step * REGISTERS * per_register..][..REGISTERS * per_register];
-        let (codes, _) = codes.as_chunks::<16>();
+        let (codes, _) = codes.as_chunks::<4>();
+        let (codes, _) = codes.as_chunks::<4>();
         let floats = &panel.floats[step * BLOCKS * per_block..][..BLOCKS * per_block];
         let left = blocks - step * BLOCKS;
         for half in 0..2 {
@@ -280,28 +287,12 @@ fn tile<S: Simd, U: Unpack, const M: usize>(
                 } else {
                     &[]
                 };
-                let x_codes = x.map(|x| {
-                    let of = |register: usize| &x.codes[half][register].as_chunks::<16>().0[quarter];
-                    [of(0), of(1)]
-                });
-                let sums = block::<S, U, M>(s, codes, ints, quarter, x_codes);
+                let sums = block::<S, U, M>(s, codes, ints, half, quarter, lane, x);
                 let scales = s.load_f32x16(&floats[index * per_block]);
                 for m in 0..M {
-                    let mut sums = sums[m];
-                    if U::GROUPS {
-                        let (pairs, _) = x[m].group_sums.as_chunks::<2>();
-                        let pair = i32::from(pairs[lane][1]) << 16 | i32::from(pairs[lane][0]) & 0xffff;
-                        let offset = s.dot_pairs(&ints[2], pair);
-                        sums = s.sub_i32x16(sums, s.mul_i32x16(offset, s.splat_i32x16(U::OFFSET)));
-                    } else {
-                        let offset = if U::SIGNED { 128 } else { U::OFFSET };
-                        if offset != 0 {
-                            sums = s.sub_i32x16(sums, s.splat_i32x16(x[m].sums[lane] * offset));
-                        }
-                    }
                     let acc = &mut acc[m][lane];
                     let scales = s.mul_f32x16(scales, s.splat_f32x16(x[m].scales[lane]));
-                    let mut sum = s.fma_f32x16(s.to_f32x16(sums), scales, s.load_f32x16(acc));
+                    let mut sum = s.fma_f32x16(s.to_f32x16(sums[m]), scales, s.load_f32x16(acc));
                     if U::MINIMA {
                         let minima = s.load_f32x16(&floats[index * per_block + 1]);
                         sum = s.fma_f32x16(minima, s.splat_f32x16(x[m].scaled_sums[lane]), sum);

@@ -66,6 +66,86 @@ fn spread(elements: __m256i, low: i16, high: i16) -> __m256i {
     op!(_mm256_shuffle_epi8(elements, _mm256_setr_epi16(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b)))
 }
 
+/// The instructions of [`tile_of_four`] for four codes of 16 rows and one row of activations.
+macro_rules! products_of_row {
+    ($codes:literal, $x:literal, $low:literal, $high:literal) => {
+        concat!(
+            "vpbroadcastd {b}, dword ptr [{",
+            $x,
+            "} + ",
+            $codes,
+            "]\n",
+            "vpmaddubsw {p}, {w0}, {b}\n",
+            "vpmaddubsw {q}, {w1}, {b}\n",
+            "vpaddw {",
+            $low,
+            "}, {",
+            $low,
+            "}, {p}\n",
+            "vpaddw {",
+            $high,
+            "}, {",
+            $high,
+            "}, {q}\n",
+        )
+    };
+}
+
+/// The instructions of [`tile_of_four`] for four codes of 16 rows.
+macro_rules! products_of_codes {
+    ($at:literal, $at2:literal, $x:literal) => {
+        concat!(
+            "vmovdqu {w0}, ymmword ptr [{codes} + ",
+            $at,
+            "]\n",
+            "vmovdqu {w1}, ymmword ptr [{codes} + ",
+            $at2,
+            "]\n",
+            products_of_row!($x, "x0", "a0", "a1"),
+            products_of_row!($x, "x1", "b0", "b1"),
+            products_of_row!($x, "x2", "c0", "c1"),
+            products_of_row!($x, "x3", "d0", "d1"),
+        )
+    };
+}
+
+/// Adds the products of 16 codes of 16 rows with four rows of activations. Written out, because the compiler would sort
+/// the sums anew, by rows of activations, and spill most registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn tile_of_four(sums: &mut [[__m256i; 2]; 4], codes: &[[u8; 64]; 4], x: [&[u8; 16]; 4]) {
+    let [[a0, a1], [b0, b1], [c0, c1], [d0, d1]] = sums;
+    // SAFETY: AVX2 instructions that write registers alone, and read the four times 64 bytes at `codes` and the 16 at
+    // each of `x`, which are borrowed.
+    unsafe {
+        std::arch::asm!(
+            products_of_codes!("0", "32", "0"),
+            products_of_codes!("64", "96", "4"),
+            products_of_codes!("128", "160", "8"),
+            products_of_codes!("192", "224", "12"),
+            codes = in(reg) codes.as_ptr(),
+            x0 = in(reg) x[0].as_ptr(),
+            x1 = in(reg) x[1].as_ptr(),
+            x2 = in(reg) x[2].as_ptr(),
+            x3 = in(reg) x[3].as_ptr(),
+            a0 = inout(ymm_reg) *a0,
+            a1 = inout(ymm_reg) *a1,
+            b0 = inout(ymm_reg) *b0,
+            b1 = inout(ymm_reg) *b1,
+            c0 = inout(ymm_reg) *c0,
+            c1 = inout(ymm_reg) *c1,
+            d0 = inout(ymm_reg) *d0,
+            d1 = inout(ymm_reg) *d1,
+            w0 = out(ymm_reg) _,
+            w1 = out(ymm_reg) _,
+            b = out(ymm_reg) _,
+            p = out(ymm_reg) _,
+            q = out(ymm_reg) _,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+}
+
 /// Transposes eight rows of eight 32-bit elements.
 #[inline(always)]
 fn transpose8(r: [__m256i; 8]) -> [__m256i; 8] {
@@ -122,7 +202,6 @@ impl Simd for Avx2 {
     type Half = __m256i;
     type I32x8 = __m256i;
     type F32x8 = __m256;
-    type Quad = __m256i;
     type Sum = [__m256i; 2];
     type I32x16 = [__m256i; 2];
     type F32x16 = [__m256; 2];
@@ -277,16 +356,32 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn quad(self, x: &[u8; 4]) -> __m256i {
-        op!(_mm256_set1_epi32(i32::from_le_bytes(*x)))
+    fn start(self, x: &[i16; 2], _sum: i32, eights: i32) -> [__m256i; 2] {
+        let pair = i32::from(x[1]) << 16 | i32::from(x[0]) & 0xffff;
+        // A product by a constant power of two is a shift.
+        let v = op!(_mm256_mullo_epi16(_mm256_set1_epi32(pair), _mm256_set1_epi16(eights as i16)));
+        [v, v]
     }
     #[inline(always)]
-    fn zero_sum(self) -> [__m256i; 2] {
-        op!([_mm256_setzero_si256(); 2])
-    }
-    #[inline(always)]
-    fn add_products(self, sum: [__m256i; 2], codes: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        both!((sum, codes) => _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, x)))
+    fn add_products<const M: usize>(
+        self,
+        sums: &mut [[__m256i; 2]; M],
+        codes: &[[u8; 64]; 4],
+        x: [&[u8; 16]; M],
+    ) {
+        let (tiles, rest) = sums.as_chunks_mut::<4>();
+        let (x, x_rest) = x.as_chunks::<4>();
+        for (sums, x) in tiles.iter_mut().zip(x) {
+            op!(tile_of_four(sums, codes, *x));
+        }
+        for (sum, x) in rest.iter_mut().zip(x_rest) {
+            for (codes, x) in codes.iter().zip(x.as_chunks::<4>().0) {
+                let (codes, x) = (self.load(codes), op!(_mm256_set1_epi32(i32::from_le_bytes(*x))));
+                let products: [__m256i; 2] = both!((codes) => _mm256_maddubs_epi16(codes, x));
+                let old = *sum;
+                *sum = both!((old, products) => _mm256_add_epi16(old, products));
+            }
+        }
     }
     #[inline(always)]
     fn widen(self, sum: [__m256i; 2]) -> [__m256i; 2] {
@@ -301,11 +396,6 @@ impl Simd for Avx2 {
     fn row_scale(self, scale: i8) -> i32 {
         let scale = i32::from(scale);
         scale << 16 | scale & 0xffff
-    }
-    #[inline(always)]
-    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> [__m256i; 2] {
-        let pairs = self.load_i32x16(pairs);
-        both!((pairs) => _mm256_madd_epi16(pairs, _mm256_set1_epi32(x)))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> [__m256i; 2] {

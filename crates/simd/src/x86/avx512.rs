@@ -92,7 +92,6 @@ impl Simd for Avx512 {
     type Half = __m512i;
     type I32x8 = __m256i;
     type F32x8 = __m256;
-    type Quad = __m512i;
     type Sum = __m512i;
     type I32x16 = __m512i;
     type F32x16 = __m512;
@@ -234,16 +233,18 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
-    fn quad(self, x: &[u8; 4]) -> __m512i {
-        op!(_mm512_set1_epi32(i32::from_le_bytes(*x)))
+    fn start(self, _x: &[i16; 2], sum: i32, eights: i32) -> __m512i {
+        op!(_mm512_set1_epi32(sum * (-8 * eights)))
     }
     #[inline(always)]
-    fn zero_sum(self) -> __m512i {
-        op!(_mm512_setzero_si512())
-    }
-    #[inline(always)]
-    fn add_products(self, sum: __m512i, codes: __m512i, x: __m512i) -> __m512i {
-        op!(_mm512_dpbusd_epi32(sum, codes, x))
+    fn add_products<const M: usize>(self, sums: &mut [__m512i; M], codes: &[[u8; 64]; 4], x: [&[u8; 16]; M]) {
+        for (i, codes) in codes.iter().enumerate() {
+            let codes = load64(codes);
+            for m in 0..M {
+                let x = i32::from_le_bytes(x[m].as_chunks::<4>().0[i]);
+                sums[m] = op!(_mm512_dpbusd_epi32(sums[m], codes, _mm512_set1_epi32(x)));
+            }
+        }
     }
     #[inline(always)]
     fn widen(self, sum: __m512i) -> __m512i {
@@ -256,10 +257,6 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn row_scale(self, scale: i8) -> i32 {
         i32::from(scale)
-    }
-    #[inline(always)]
-    fn dot_pairs(self, pairs: &[i32; 16], x: i32) -> __m512i {
-        op!(_mm512_madd_epi16(self.load_i32x16(pairs), _mm512_set1_epi32(x)))
     }
     #[inline(always)]
     fn zero_i32x16(self) -> __m512i {
