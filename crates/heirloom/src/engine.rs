@@ -5,8 +5,13 @@ use std::sync::Arc;
 
 use heirloom_cpu::ClaimTeam;
 use heirloom_graph::{Model, OpenOptions};
-use heirloom_runtime::{CachePolicy, KernelRegistry, Session, SessionError, SessionOptions, Team};
+use heirloom_mem::{Ledger, Tensor};
+use heirloom_runtime::{
+    CachePolicy, DecodeError, DecodeOptions, DecodedBy, KernelRegistry, Session, SessionError,
+    SessionOptions, Team,
+};
 use heirloom_simd::{Isa, IsaError, Level};
+use heirloom_types::EncodedValue;
 
 /// Choices for an [`Engine`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +81,17 @@ impl Engine {
     /// As [`Session::new`].
     pub fn session(&self, model: Arc<Model>, cache: CachePolicy) -> Result<Session, SessionError> {
         Session::new(model, &self.registry, SessionOptions { cache, ..self.session_options() })
+    }
+
+    /// The tensor of its logical type that an encoded value stands for, and what decoded it: a codec, else the decoder
+    /// that its declaration brings, within the default limits. Other sources and limits:
+    /// [`runtime::decode`](crate::runtime::decode).
+    ///
+    /// # Errors
+    /// As [`runtime::decode`](crate::runtime::decode).
+    pub fn decode(&self, value: &Arc<EncodedValue>) -> Result<(Tensor, DecodedBy), DecodeError> {
+        let options = DecodeOptions { team: self.team.clone(), ..DecodeOptions::default() };
+        heirloom_runtime::decode(value, &self.registry, &options, &Ledger::default())
     }
 
     /// Opens a model file and binds it.

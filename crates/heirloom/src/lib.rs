@@ -18,8 +18,8 @@ pub use weights::{WeightBytes, weight_bytes};
 pub use heirloom_graph::{Model, OpenOptions};
 pub use heirloom_mem::{Counts, DType, Tensor};
 pub use heirloom_runtime::{
-    CachePolicy, CallOptions, CancelToken, Feeds, Outputs, Profile, RunError, Session, SessionOptions, State,
-    StateError,
+    CachePolicy, CallOptions, CancelToken, Decode, DecodeError, DecodedBy, DecoderLimits, Feeds, Outputs,
+    Profile, RunError, Session, SessionOptions, State, StateError,
 };
 pub use heirloom_types::Value;
 

@@ -56,10 +56,11 @@ impl<T: NativeField, const N: usize> NativeField for [T; N] {
 
 /// Implements [`NativeRecord`](crate::NativeRecord) for a `#[repr(C)]` struct: identity, declared name, and all
 /// fields in order. The declared type of a field follows from its Rust type; `as` gives another one of the same
-/// size, such as packed codes for bytes.
+/// size, such as packed codes for bytes; `const` declares a constant of the format, a tensor that takes no bytes of a
+/// record and is no field of the Rust type.
 ///
 /// ```
-/// use heirloom_mem::DType;
+/// use heirloom_mem::{DType, Tensor};
 /// use heirloom_types::{StructType, ValueType, native_record};
 /// use zerocopy::{FromBytes, Immutable, KnownLayout};
 ///
@@ -72,31 +73,49 @@ impl<T: NativeField, const N: usize> NativeField for [T; N] {
 /// native_record!(Int4Block: 2001, "Int4Block" {
 ///     codes as ValueType::Struct(StructType::array("", ValueType::tensor(DType::Int4, &[]), 32).build()?),
 ///     scale,
+///     const zero_point = Tensor::scalar(0i8),
 /// });
 /// ```
 #[macro_export]
 macro_rules! native_record {
-    ($native:ty: $id:expr, $name:literal { $($field:ident $(as $ty:expr)?),+ $(,)? }) => {
+    ($native:ty: $id:expr, $name:literal { $($body:tt)+ }) => {
         impl $crate::NativeRecord for $native {
             const TYPE_ID: u64 = $id;
 
             fn declaration() -> Result<std::sync::Arc<$crate::StructType>, $crate::Fault> {
-                $crate::StructType::structure($name)
-                    .type_id($id)
-                    $(.typed(stringify!($field), $crate::native_record!(@type $native, $field $(, $ty)?)))+
-                    .build()
+                let builder = $crate::StructType::structure($name).type_id($id);
+                $crate::native_record!(@declare $native, builder, $($body)+).build()
             }
 
             fn offsets() -> Vec<(&'static str, usize)> {
-                vec![$((stringify!($field), std::mem::offset_of!($native, $field))),+]
+                let mut offsets = Vec::new();
+                $crate::native_record!(@offsets $native, offsets, $($body)+);
+                offsets
             }
         }
     };
-    (@type $native:ty, $field:ident) => {
-        $crate::field_type(|record: &$native| record.$field)
+    (@declare $native:ty, $builder:expr $(,)?) => {
+        $builder
     };
-    (@type $native:ty, $field:ident, $ty:expr) => {
-        $ty
+    (@declare $native:ty, $builder:expr, const $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::native_record!(@declare $native, $builder.constant(stringify!($name), $value) $(, $($rest)*)?)
+    };
+    (@declare $native:ty, $builder:expr, $field:ident as $ty:expr $(, $($rest:tt)*)?) => {
+        $crate::native_record!(@declare $native, $builder.typed(stringify!($field), $ty) $(, $($rest)*)?)
+    };
+    (@declare $native:ty, $builder:expr, $field:ident $(, $($rest:tt)*)?) => {
+        $crate::native_record!(
+            @declare $native,
+            $builder.typed(stringify!($field), $crate::field_type(|record: &$native| record.$field)) $(, $($rest)*)?
+        )
+    };
+    (@offsets $native:ty, $offsets:ident $(,)?) => {};
+    (@offsets $native:ty, $offsets:ident, const $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::native_record!(@offsets $native, $offsets $(, $($rest)*)?);
+    };
+    (@offsets $native:ty, $offsets:ident, $field:ident $(as $ty:expr)? $(, $($rest:tt)*)?) => {
+        $offsets.push((stringify!($field), std::mem::offset_of!($native, $field)));
+        $crate::native_record!(@offsets $native, $offsets $(, $($rest)*)?);
     };
 }
 
