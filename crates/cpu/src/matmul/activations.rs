@@ -1,4 +1,8 @@
-//! Activations as products take them: as they are, and in blocks of 32 signed bytes with a scale.
+//! Activations as products take them: as they are, and as two parts in blocks of 32 signed bytes with a scale.
+//!
+//! One part alone is too coarse: a model of the size of SmolLM2 then misses its float logits by far more than its
+//! quantized weights do. The second part holds what the first one left, so that the two together are as precise as 16
+//! bits. A product multiplies each weight that it has unpacked with both parts.
 #![allow(unsafe_code)]
 
 use heirloom_runtime::Team;
@@ -31,6 +35,9 @@ pub(crate) struct QuantizedStep {
 // SAFETY: `repr(C)`; 256 + 5 * 32 + 64 bytes and the explicit padding are a multiple of the alignment of 64, so there is
 // no other padding, and the fields are plain integers and floats.
 unsafe impl Plain for QuantizedStep {}
+
+/// Parts of a row of activations.
+pub(crate) const PARTS: usize = 2;
 
 /// Adding this to a float of less than 2^22 leaves the nearest integer (ties to even) in the low bits.
 const ROUND: f32 = 12_582_912.0;
@@ -89,8 +96,22 @@ impl QuantizedStep {
             self.starts[lane] = [0, 1].map(|i| (-8 * (first[i] + last[i])) as i16);
         }
     }
+
+    /// What the codes leave of the values.
+    #[inline(always)]
+    fn rest(&self, x: &[f32], rest: &mut [f32; STEP]) {
+        for (block, (x, rest)) in x.chunks(BLOCK).zip(rest.chunks_exact_mut(BLOCK)).enumerate() {
+            let scale = self.scales[LANE_OF_BLOCK[block]];
+            let (half, at) = (block / 4, block % 4 * 16);
+            for (i, (x, rest)) in x.iter().zip(rest).enumerate() {
+                let code = self.codes[half][i / 16][at + i % 16].cast_signed();
+                *rest = x - scale * f32::from(code);
+            }
+        }
+    }
 }
 
+/// Quantizes one row to its parts, one behind the other.
 struct Fill<'a> {
     x: &'a [f32],
     steps: &'a mut [QuantizedStep],
@@ -101,8 +122,12 @@ impl Kernel for Fill<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        for (step, x) in self.steps.iter_mut().zip(self.x.chunks(STEP)) {
-            step.fill(x);
+        let (coarse, fine) = self.steps.split_at_mut(self.steps.len() / PARTS);
+        for ((coarse, fine), x) in coarse.iter_mut().zip(fine).zip(self.x.chunks(STEP)) {
+            coarse.fill(x);
+            let mut rest = [0.0; STEP];
+            coarse.rest(x, &mut rest);
+            fine.fill(&rest[..x.len()]);
         }
     }
 }
@@ -128,7 +153,7 @@ impl<'a> Activations<'a> {
 
     /// Scratch bytes that [`Activations::quantized`] needs.
     pub fn quantized_bytes(rows: usize, k: usize) -> usize {
-        bytes_for::<QuantizedStep>(rows.saturating_mul(k.div_ceil(STEP)))
+        bytes_for::<QuantizedStep>(rows.saturating_mul(PARTS * k.div_ceil(STEP)))
     }
 
     /// The activations, quantized into `scratch` too: one quantization serves all products with the same activations,
@@ -145,7 +170,7 @@ impl<'a> Activations<'a> {
         team: &dyn Team,
     ) -> Activations<'a> {
         assert_eq!(x.len(), rows * k, "activations are [rows, k]");
-        let per_row = k.div_ceil(STEP);
+        let per_row = PARTS * k.div_ceil(STEP);
         let (steps, _) = carve::<QuantizedStep>(scratch, rows * per_row);
         let fill = |x: &[f32], steps: &mut [QuantizedStep]| {
             for (x, steps) in x.chunks_exact(k.max(1)).zip(steps.chunks_exact_mut(per_row.max(1))) {
@@ -167,11 +192,17 @@ impl<'a> Activations<'a> {
         Activations { x, steps, rows, k }
     }
 
-    /// The quantized steps of row `row`.
+    /// Parts of all rows.
     #[inline(always)]
-    pub(crate) fn row_steps(&self, row: usize) -> &'a [QuantizedStep] {
-        let per_row = self.k.div_ceil(STEP);
-        &self.steps[row * per_row..(row + 1) * per_row]
+    pub(crate) fn parts(&self) -> usize {
+        PARTS * self.rows
+    }
+
+    /// The quantized steps of part `part`: those of row `r` are `PARTS * r` and the next.
+    #[inline(always)]
+    pub(crate) fn part_steps(&self, part: usize) -> &'a [QuantizedStep] {
+        let per_part = self.k.div_ceil(STEP);
+        &self.steps[part * per_part..(part + 1) * per_part]
     }
 
     /// The elements of row `row`.

@@ -31,8 +31,11 @@ use self::store::Store;
 use self::vector::Vector;
 use crate::disjoint::DisjointMut;
 
-/// Up to so many rows of activations the weights are not unpacked into panels.
+/// Up to so many rows of float activations the weights are not decoded into panels.
 const FEW_ROWS: usize = 4;
+
+/// Up to so many rows of quantized activations the weights are not unpacked into panels.
+const FEW_QUANTIZED: usize = 2;
 
 /// The least bytes of weights that a thread claims at a time, where there are enough.
 const CLAIM_BYTES: usize = 128 * 1024;
@@ -204,7 +207,7 @@ impl Product {
         match self.kind {
             Kind::Unpacked(unpacked) => {
                 assert!(
-                    call.activations.steps.len() == call.activations.rows * k.div_ceil(STEP),
+                    call.activations.steps.len() == call.activations.parts() * k.div_ceil(STEP),
                     "the activations are quantized"
                 );
                 Ok(unpacked.run(self.isa, call)?)
@@ -326,7 +329,11 @@ impl<U: Unpack> Unpacked for Generic<U> {
     }
 
     fn scratch_bytes(&self, isa: Isa, rows: usize, k: usize, threads: usize) -> usize {
-        if rows <= FEW_ROWS { 0 } else { panel::scratch_bytes::<U>(k, narrow(isa)).saturating_mul(threads) }
+        if rows <= FEW_QUANTIZED {
+            0
+        } else {
+            panel::scratch_bytes::<U>(k, narrow(isa)).saturating_mul(threads)
+        }
     }
 
     fn run(&self, isa: Isa, call: Call<'_>) -> Result<(), Cancelled> {
@@ -334,7 +341,7 @@ impl<U: Unpack> Unpacked for Generic<U> {
         // SAFETY: the pieces below have columns of their own.
         let store = unsafe { Store::new(out, activations.rows, n, alpha, bias) };
         let cancelled = || cancel.is_cancelled();
-        if activations.rows <= FEW_ROWS {
+        if activations.rows <= FEW_QUANTIZED {
             let at_once = claim_rows(n, weight.len() / n, team.threads());
             in_pieces(team, n, at_once, 0, &mut [], &|rows, _| {
                 if !cancelled() {
@@ -367,9 +374,3 @@ impl<U: Unpack> Unpacked for Generic<U> {
 fn narrow(isa: Isa) -> bool {
     isa.level() == Level::Avx2
 }
-
-#[deprecated(
-    note = "FROM THE LEAD to whoever works on matmul: read /work/brief/NOTE-KERNELS.md NOW, then delete these two items"
-)]
-const NOTE_FROM_LEAD: () = ();
-const _: () = NOTE_FROM_LEAD;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use heirloom_formats::Unpack;
 use heirloom_simd::{BLOCK, BLOCKS, Kernel, LANE_OF_BLOCK, STEP, Simd};
 
-use super::activations::{Activations, QuantizedStep};
+use super::activations::{Activations, PARTS, QuantizedStep};
 use super::scratch::{bytes_for, carve};
 use super::store::Store;
 
@@ -334,15 +334,16 @@ impl<U: Unpack> Panels<'_, U> {
                 &mut ints[i * layout.ints()..][..layout.ints()],
             );
         }
+        // Parts of rows; a tile holds both parts of each of its rows.
         let mut row = 0;
-        while row < activations.rows {
+        while row < activations.parts() {
             if cancelled() {
                 return;
             }
             let mut x: [&[QuantizedStep]; M] = [&[]; M];
             for (m, x) in x.iter_mut().enumerate() {
                 // Beyond the last row its products are computed again, and not stored.
-                *x = activations.row_steps((row + m).min(activations.rows - 1));
+                *x = activations.part_steps((row + m).min(activations.parts() - 1));
             }
             for i in 0..panels {
                 let first = rows.start + i * ROWS;
@@ -353,8 +354,9 @@ impl<U: Unpack> Panels<'_, U> {
                 };
                 let mut out = [[0.0; 16]; M];
                 tile::<S, U, M>(s, panel, layout, blocks, x, &mut out);
-                for m in 0..M.min(activations.rows - row) {
-                    store.few(row + m, first, &out[m][..(rows.end - first).min(ROWS)]);
+                for m in (0..M.min(activations.parts() - row)).step_by(PARTS) {
+                    let both: [f32; ROWS] = std::array::from_fn(|i| out[m][i] + out[m + 1][i]);
+                    store.few((row + m) / PARTS, first, &both[..(rows.end - first).min(ROWS)]);
                 }
             }
             row += M;

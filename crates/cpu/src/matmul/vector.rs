@@ -6,13 +6,13 @@ use std::ops::Range;
 use heirloom_formats::Unpack;
 use heirloom_simd::{BLOCK, BLOCKS, Kernel, Simd, prefetch};
 
-use super::activations::{Activations, QuantizedStep};
+use super::activations::{Activations, PARTS, QuantizedStep};
 use super::store::Store;
 
 /// The most bytes that eight records of one block take.
 const LONGEST_STEP: usize = 8 * 34;
 
-/// Rows `rows` of the weight times the activations, at most [`super::FEW_ROWS`] rows.
+/// Rows `rows` of the weight times the activations, of which there are at most [`super::FEW_QUANTIZED`].
 pub(crate) struct Vector<'a, U> {
     pub(crate) weight: &'a [u8],
     pub(crate) rows: Range<usize>,
@@ -155,7 +155,7 @@ impl<U: Unpack> Vector<'_, U> {
         let mut x: [&[QuantizedStep]; M] = [&[]; M];
         for (m, x) in x.iter_mut().enumerate() {
             // Beyond the last row its products are computed again, and not stored.
-            *x = activations.row_steps(m.min(activations.rows - 1));
+            *x = activations.part_steps(m.min(activations.parts() - 1));
         }
         let mut n = rows.start;
         while n < rows.end {
@@ -167,8 +167,10 @@ impl<U: Unpack> Vector<'_, U> {
                     acc[m][i] = of_row[m];
                 }
             }
-            for m in 0..M.min(activations.rows) {
-                store.few(m, n, &s.sum4(acc[m])[..count]);
+            for row in 0..(M / PARTS).min(activations.rows) {
+                let (coarse, fine) = (s.sum4(acc[PARTS * row]), s.sum4(acc[PARTS * row + 1]));
+                let both: [f32; 4] = std::array::from_fn(|i| coarse[i] + fine[i]);
+                store.few(row, n, &both[..count]);
             }
             n += count;
         }
@@ -181,9 +183,8 @@ impl<U: Unpack> Kernel for Vector<'_, U> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         match self.activations.rows {
-            1 => self.rows::<S, 1>(s),
-            2 => self.rows::<S, 2>(s),
-            _ => self.rows::<S, 4>(s),
+            1 => self.rows::<S, PARTS>(s),
+            _ => self.rows::<S, { 2 * PARTS }>(s),
         }
     }
 }
