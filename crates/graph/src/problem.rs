@@ -15,6 +15,12 @@ pub enum Problem {
     /// The data of a tensor.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A constant of a kind that no initializer holds.
+    #[error("a {actual} is no initializer; tensors and encoded values are")]
+    ConstantKind {
+        /// The kind.
+        actual: &'static str,
+    },
     /// Where a payload lies.
     #[error("`{name}`: {reason}")]
     External {
@@ -316,6 +322,7 @@ impl Problem {
             Problem::NoGraph => "no-graph",
             Problem::Type(_) => "type",
             Problem::Tensor(_) => "tensor",
+            Problem::ConstantKind { .. } => "constant-kind",
             Problem::External { .. } => "external",
             Problem::NoName { .. } => "no-name",
             Problem::NoOperator => "no-operator",

@@ -1,8 +1,11 @@
 //! Editing models: names, outputs, bindings and annotations, with all that refers to them.
 
+mod constants;
 mod rename;
 
 use heirloom_proto::{GraphProto, ModelProto, PersistentBindingProto, StringStringEntryProto};
+
+use heirloom_types::Catalogue;
 
 use crate::bindings::show;
 use crate::{Error, Model, Problem};
@@ -15,12 +18,14 @@ pub struct Edit<'m> {
     proto: ModelProto,
     /// Inputs and outputs that were removed, by name, and whether each was an input.
     removed: Vec<(String, &'static str)>,
+    /// The struct types with those that were added; `None` while none was.
+    types: Option<Catalogue>,
 }
 
 impl Model {
     /// Begins changes to the model.
     pub fn edit(&self) -> Edit<'_> {
-        Edit { model: self, proto: self.proto().clone(), removed: Vec::new() }
+        Edit { model: self, proto: self.proto().clone(), removed: Vec::new(), types: None }
     }
 }
 

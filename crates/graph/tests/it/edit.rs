@@ -1,8 +1,8 @@
 //! Edits: names follow, bound values are not lost.
 
-use heirloom_graph::{Error, ModelBuilder, Problem};
+use heirloom_graph::{Error, Initializer, ModelBuilder, Problem};
 use heirloom_mem::{Bytes, DType, Tensor};
-use heirloom_types::ValueType;
+use heirloom_types::{StructLayout, StructType, Value, ValueType};
 
 use crate::support::{accumulator, block, open, vector};
 
@@ -136,4 +136,43 @@ fn an_input_that_is_read_cannot_be_removed() {
     edit.remove_input("x").unwrap();
     let message = edit.finish().unwrap_err().to_string();
     assert!(message.contains("`x` is made by no input"), "{message}");
+}
+
+// proves: C4, C6
+#[test]
+fn an_initializer_takes_another_form_and_its_type_is_declared_once() {
+    let mut model = accumulator();
+    let g = model.graph();
+    g.initializer("dense", &Tensor::from_vec(&[2], vec![1f32, 2.0]).unwrap()).unwrap();
+    g.encoded("records", &block(), None, Bytes::from_vec(vec![9u8; 18])).unwrap();
+    let model = open(model.finish().unwrap()).unwrap();
+    let graph = model.graph();
+    let records = graph.initializer(graph.value("records").unwrap()).unwrap().value().unwrap();
+    let dense = graph.initializer(graph.value("dense").unwrap()).unwrap().value().unwrap();
+    let mut edit = model.edit();
+    edit.set_initializer("dense", &records).unwrap().set_initializer("records", &dense).unwrap();
+    let swapped = edit.finish().unwrap();
+    let proto = swapped.proto().graph().unwrap();
+    assert_eq!((proto.initializer()[0].name(), proto.encoded_initializer()[0].name()), ("records", "dense"));
+    assert_eq!(swapped.proto().struct_types().len(), 1);
+    let graph = swapped.graph();
+    let Some(Initializer::Encoded(e)) = graph.initializer(graph.value("dense").unwrap()) else { panic!() };
+    let Value::Encoded(before) = &records else { panic!() };
+    assert_eq!(e.payload.address(), before.payload.address());
+
+    // The same identity for something else is refused.
+    let other = StructType::structure("other")
+        .type_id(block().type_id().unwrap().get())
+        .array("codes", DType::Uint8, 18)
+        .build()
+        .unwrap();
+    let Value::Encoded(mut redefined) = records else { panic!() };
+    let value = std::sync::Arc::make_mut(&mut redefined);
+    value.layout = heirloom_types::Layout::Struct(StructLayout::new(other).unwrap().into());
+    let mut edit = model.edit();
+    let error = edit.set_initializer("dense", &Value::Encoded(redefined)).unwrap_err();
+    let Error::Call { problem, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**problem, Problem::Type(heirloom_types::TypeError::Redefined { .. })), "{error}");
+    let error = model.edit().set_initializer("dens", &dense).unwrap_err();
+    assert!(error.to_string().contains("dense"), "{error}");
 }
