@@ -5,7 +5,8 @@ use std::sync::Arc;
 use heirloom_graph::Node;
 use heirloom_types::{EncodedValue, Layout, Value};
 
-use super::lower::{Lowering, plain_domain};
+use super::lower::Lowering;
+use super::scope::plain_domain;
 use crate::declared::layout_text;
 use crate::{BuildCx, Decode, InputFacts, Kernel, NodeFaultKind};
 

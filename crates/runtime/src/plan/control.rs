@@ -4,7 +4,8 @@ use heirloom_graph::{Graph, Node};
 use heirloom_types::{TensorSpec, ValueType};
 use smallvec::SmallVec;
 
-use super::lower::{Lowering, Scope};
+use super::lower::Lowering;
+use super::scope::Scope;
 use super::{LBlock, Label, ScanSpec, StackType, Work};
 use crate::{BuildError, NodeFaultKind, SessionError};
 

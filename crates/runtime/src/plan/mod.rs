@@ -7,6 +7,8 @@ mod choose;
 mod constant;
 mod control;
 pub(crate) mod lower;
+mod nested;
+mod scope;
 mod slots;
 
 pub(crate) use choose::constant_facts;

@@ -118,6 +118,43 @@ fn an_input_that_the_call_leaves_out_is_absent_in_the_body() {
 }
 
 #[test]
+fn a_body_within_a_function_sees_what_the_call_left_out() {
+    let model = model_with(|builder| {
+        let mut f = FunctionBuilder::new("custom", "Clip");
+        f.opset("", 24).unwrap();
+        let [x, c, extent] = ["x", "c", "extent"].map(|name| f.input(name).unwrap());
+        let passed = f.node("Identity").input(&extent).auto().unwrap();
+        let zero = f.constant("zero", &heirloom_mem::Tensor::from_vec(&[1], vec![0i64]).unwrap()).unwrap();
+        let one = f.constant("one", &heirloom_mem::Tensor::from_vec(&[1], vec![1i64]).unwrap()).unwrap();
+        let mut then = f.body("then");
+        let part = then.node("Slice").input(&x).input(&zero).input(&one).input(&passed).auto().unwrap();
+        then.untyped_output(&part).unwrap();
+        let mut otherwise = f.body("else");
+        let same = otherwise.node("Identity").input(&x).auto().unwrap();
+        otherwise.untyped_output(&same).unwrap();
+        let (then, otherwise) = (then.finish(), otherwise.finish());
+        let y =
+            f.node("If").input(&c).attr("then_branch", then).attr("else_branch", otherwise).auto().unwrap();
+        f.output(&y).unwrap();
+        builder.function(f.finish().unwrap()).unwrap();
+        let g = builder.graph();
+        let x = g.input("x", &ValueType::tensor(DType::Float, &[2, 2])).unwrap();
+        let c = g.input("c", &ValueType::tensor(DType::Bool, &[])).unwrap();
+        let axis = g.vector("axis", vec![1i64]).unwrap();
+        let rows = g.node("Clip").domain("custom").input(&x).input(&c).output("rows").unwrap();
+        let columns =
+            g.node("Clip").domain("custom").input(&x).input(&c).input(&axis).output("columns").unwrap();
+        g.output(&rows, &ValueType::unranked(DType::Float)).unwrap();
+        g.output(&columns, &ValueType::unranked(DType::Float)).unwrap();
+    });
+    let yes = heirloom_mem::Tensor::new(DType::Bool, &[], heirloom_mem::Bytes::from_vec(vec![1u8])).unwrap();
+    let out =
+        session(model).run([("x", floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("c", yes)], &options()).unwrap();
+    assert_eq!(elements::<f32>(&out["rows"]), [1.0, 2.0]);
+    assert_eq!(elements::<f32>(&out["columns"]), [1.0, 3.0]);
+}
+
+#[test]
 fn a_failure_inside_a_function_is_named_with_the_call() {
     let model = model_with(|builder| {
         builder.opset("test", 1).unwrap();
