@@ -178,7 +178,7 @@ impl std::fmt::Debug for Gguf {
 fn read_version(file: &Path, cursor: &mut Cursor<'_>) -> Result<u32, ImportError> {
     let found = cursor.peek(4);
     if found != b"GGUF" {
-        return Err(ImportError::NotGguf { file: file.into(), found: found.iter().copied().collect() });
+        return Err(ImportError::NotGguf { file: file.into(), found: Vec::from(found) });
     }
     cursor.u32("the magic")?;
     let version = cursor.u32("the version")?;

@@ -93,7 +93,7 @@ impl JsonTokenizer {
 impl Tokenizer for JsonTokenizer {
     fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<u32>, TextError> {
         let encode = |tokenizer: &tokenizers::Tokenizer| {
-            tokenizer.encode_fast(text, options.add_special).map(|e| e.get_ids().iter().copied().collect())
+            tokenizer.encode_fast(text, options.add_special).map(|e| Vec::from(e.get_ids()))
         };
         let ids = if options.parse_special {
             self.read(encode)

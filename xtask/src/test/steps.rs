@@ -43,12 +43,12 @@ pub(super) const STEPS: &[Step] = &[
     ),
     step("clippy", Reading::Check, || Ok(vec![cargo(CLIPPY)]), "lints, warnings refused"),
     step("venv", Reading::Check, venv, "Python environment of the tests"),
+    step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
+    step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("rust", Reading::Rust, rust_tests, "Rust tests"),
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
     step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
     step("size", Reading::Check, || xtask(&["size", "--check"]), "what heirloom-proto costs as a library"),
-    step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
-    step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
 ];
 
@@ -57,7 +57,7 @@ const DOC_TESTS: &[&str] = &["test", "--workspace", "--exclude", "xtask", "--doc
 const XTASK_TESTS: &[&str] = &["test", "--package", "xtask", "--profile", "xtask"];
 const RELEASE: &[&str] = &["build", "--release", "--package", "heirloom-cli"];
 const CARGO_DENY_VERSION: &str = "0.20.2";
-const MODELS: &[&str] = &["smollm2-135m-instruct", "qwen2.5-coder-0.5b-instruct"];
+const MODELS: &[&str] = &["smollm2-135m-instruct", "qwen2.5-coder-0.5b-instruct", "gemma3-270m"];
 const PYTHON_REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 fn command(program: impl Into<PathBuf>, args: &[&str]) -> Command {

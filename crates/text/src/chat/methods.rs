@@ -1,6 +1,6 @@
 //! The methods of Python's strings, dictionaries and lists that templates call.
 
-use minijinja::value::{Value, ValueKind, from_args};
+use minijinja::value::{Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind};
 
 /// `value.name(args)`.
@@ -111,8 +111,8 @@ fn map(value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
         }
         "items" => {
             from_args::<()>(args)?;
-            let pair = |key: &Value| Ok(Value::from(vec![key.clone(), value.get_item(key)?]));
-            Value::from(keys()?.iter().map(pair).collect::<Result<Vec<_>, Error>>()?)
+            let pair = |key: &Value| Ok(Tuple::from([key.clone(), value.get_item(key)?]).into());
+            Value::from(keys()?.iter().map(pair).collect::<Result<Vec<Value>, Error>>()?)
         }
         "get" => {
             let (key, default): (Value, Option<Value>) = from_args(args)?;

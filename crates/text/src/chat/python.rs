@@ -30,12 +30,16 @@ fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
         ValueKind::Number => out.push_str(&number(value)),
         ValueKind::String => quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq => {
-            out.push('[');
+            let tuple = value.is_tuple();
+            out.push(if tuple { '(' } else { '[' });
             for (index, item) in value.try_iter()?.enumerate() {
                 out.push_str(if index == 0 { "" } else { ", " });
                 repr(out, &item, depth + 1)?;
             }
-            out.push(']');
+            if tuple && value.len() == Some(1) {
+                out.push(',');
+            }
+            out.push(if tuple { ')' } else { ']' });
         }
         ValueKind::Map => {
             out.push('{');
