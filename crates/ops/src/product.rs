@@ -1,5 +1,7 @@
 //! Matrix products, straight from the definition.
 
+use heirloom_runtime::{CancelToken, Cancelled};
+
 /// A number that products are made of; integers wrap.
 pub(crate) trait Ring: Copy + Default + Send + Sync {
     fn plus(self, other: Self) -> Self;
@@ -52,8 +54,19 @@ pub(crate) fn add_scaled<T: Ring>(to: &mut [T], factor: T, from: &[T]) {
 }
 
 /// `out = a b`: a is [m, k], b is [k, n], or [n, k] where it is `transposed`.
-pub(crate) fn product<T: Ring>(out: &mut [T], a: &[T], b: &[T], (n, k): (usize, usize), transposed: bool) {
+///
+/// # Errors
+/// When the call is cancelled; that is looked at for each row.
+pub(crate) fn product<T: Ring>(
+    out: &mut [T],
+    a: &[T],
+    b: &[T],
+    (n, k): (usize, usize),
+    transposed: bool,
+    cancel: &CancelToken,
+) -> Result<(), Cancelled> {
     for (row, out) in out.chunks_exact_mut(n.max(1)).enumerate() {
+        cancel.check()?;
         let a = &a[row * k..(row + 1) * k];
         if transposed {
             out.iter_mut().enumerate().for_each(|(column, o)| *o = dot(a, &b[column * k..(column + 1) * k]));
@@ -62,4 +75,5 @@ pub(crate) fn product<T: Ring>(out: &mut [T], a: &[T], b: &[T], (n, k): (usize, 
             a.iter().enumerate().for_each(|(i, &factor)| add_scaled(out, factor, &b[i * n..(i + 1) * n]));
         }
     }
+    Ok(())
 }

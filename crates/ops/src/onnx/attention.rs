@@ -166,11 +166,11 @@ impl Attention {
         let to = out.elements_mut::<T>();
         for batch in 0..query.batch {
             for kv_head in 0..keys.heads {
-                cx.cancel().check()?;
                 keys.widen::<T>(batch, kv_head, scratch.keys.elements_mut())?;
                 values.widen::<T>(batch, kv_head, scratch.values.elements_mut())?;
                 for head in kv_head * group..(kv_head + 1) * group {
                     for i in 0..query.queries {
+                        cx.cancel().check()?;
                         let token = if flat {
                             (batch * query.queries + i) * query.heads + head
                         } else {

@@ -77,7 +77,7 @@ fn gemm<T: Number, W: Number + Ring>(cx: &mut RunCx<'_>, node: &Gemm) -> Result<
     let a = wide::<T, W>(&a, node.trans_a.then_some((k, m)))?;
     let b = wide::<T, W>(&b, None)?;
     let mut sums = vec![W::default(); m * n];
-    product(&mut sums, &a, &b, (n, k), node.trans_b);
+    product(&mut sums, &a, &b, (n, k), node.trans_b, cx.cancel())?;
     finish(cx, node, &[m, n], sums).and_then(|sums| {
         let mut out = cx.alloc(T::DTYPE, &[m, n])?;
         convert(&sums, out.elements_mut::<T>());

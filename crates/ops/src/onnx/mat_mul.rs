@@ -28,7 +28,7 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 
 fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let dtype = common_type(cx, 2)?;
-    let (a, b) = (cx.dense(0)?, cx.dense(1)?);
+    let (a, b) = (matrices(cx, 0)?, matrices(cx, 1)?);
     let shapes = Shapes::new(a.shape(), b.shape())?;
     by_type!(dtype, [f32, f64, i32, i64, u32, u64], T => exact::<T>(cx, &shapes, &a, &b), _ => {
         by_type!(dtype, [f16, bf16], T => widened::<T>(cx, &shapes, &a, &b),
@@ -82,12 +82,55 @@ impl Shapes {
         });
     }
 
-    fn multiply<T: Ring>(&self, out: &mut [T], a: &[T], b: &[T]) {
+    fn multiply<T: Ring>(
+        &self,
+        cx: &RunCx<'_>,
+        out: &mut [T],
+        a: &impl Matrices<T>,
+        b: &impl Matrices<T>,
+    ) -> Result<(), KernelError> {
         let &Shapes { m, n, k, .. } = self;
+        let mut result = Ok(());
         self.each(|at, i, j| {
-            let out = &mut out[at * m * n..(at + 1) * m * n];
-            product(out, &a[i * m * k..(i + 1) * m * k], &b[j * k * n..(j + 1) * k * n], (n, k), false);
+            if result.is_ok() {
+                let out = &mut out[at * m * n..(at + 1) * m * n];
+                result = a.matrix(i, m * k).and_then(|a| {
+                    let b = b.matrix(j, k * n)?;
+                    Ok(product(out, a, b, (n, k), false, cx.cancel())?)
+                });
+            }
         });
+        result
+    }
+}
+
+/// Matrices one behind the other, or those of a cache with room between them.
+trait Matrices<T> {
+    /// Matrix `index`, of `len` elements.
+    fn matrix(&self, index: usize, len: usize) -> Result<&[T], KernelError>;
+}
+
+impl<T> Matrices<T> for Vec<T> {
+    fn matrix(&self, index: usize, len: usize) -> Result<&[T], KernelError> {
+        Ok(&self[index * len..(index + 1) * len])
+    }
+}
+
+impl<T: Element> Matrices<T> for Tensor {
+    fn matrix(&self, index: usize, len: usize) -> Result<&[T], KernelError> {
+        match self.run_count() {
+            Some(runs) if runs > 1 => Ok(self.block(runs, index)?),
+            _ => Ok(&self.as_slice::<T>()?[index * len..(index + 1) * len]),
+        }
+    }
+}
+
+/// Input `index`: as it is where it is a cache of whole matrices, else dense.
+fn matrices(cx: &RunCx<'_>, index: usize) -> Result<Tensor, KernelError> {
+    let tensor = cx.tensor(index)?;
+    match tensor.append_view() {
+        Some((_, axis)) if axis + 2 == tensor.shape().len() => Ok(tensor.clone()),
+        _ => cx.dense(index),
     }
 }
 
@@ -98,19 +141,24 @@ fn exact<T: Element + Ring>(
     b: &Tensor,
 ) -> Result<(), KernelError> {
     let mut out = cx.alloc(T::DTYPE, &shapes.result)?;
-    shapes.multiply(out.elements_mut::<T>(), a.as_slice()?, b.as_slice()?);
+    shapes.multiply::<T>(cx, out.elements_mut(), a, b)?;
     cx.set(0, out.freeze());
     Ok(())
 }
 
 fn widened<T: Real>(cx: &mut RunCx<'_>, shapes: &Shapes, a: &Tensor, b: &Tensor) -> Result<(), KernelError> {
     let wide = |tensor: &Tensor| -> Result<Vec<f32>, KernelError> {
-        Ok(tensor.as_slice::<T>()?.iter().map(|v| v.to_f32()).collect())
+        let mut list = Vec::with_capacity(tensor.len());
+        let runs = tensor.run_count().unwrap_or(1);
+        for run in 0..runs {
+            list.extend(tensor.block::<T>(runs, run)?.iter().map(|v| v.to_f32()));
+        }
+        Ok(list)
     };
     let (a, b) = (wide(a)?, wide(b)?);
     let mut out = cx.alloc(T::DTYPE, &shapes.result)?;
     let mut sums = vec![0.0f32; out.elements_mut::<T>().len()];
-    shapes.multiply(&mut sums, &a, &b);
+    shapes.multiply(cx, &mut sums, &a, &b)?;
     out.elements_mut::<T>().iter_mut().zip(sums).for_each(|(o, v)| *o = T::from_f32(v));
     cx.set(0, out.freeze());
     Ok(())

@@ -124,8 +124,8 @@ fn a_body_within_a_function_sees_what_the_call_left_out() {
         f.opset("", 24).unwrap();
         let [x, c, extent] = ["x", "c", "extent"].map(|name| f.input(name).unwrap());
         let passed = f.node("Identity").input(&extent).auto().unwrap();
-        let zero = f.constant("zero", &heirloom_mem::Tensor::from_vec(&[1], vec![0i64]).unwrap()).unwrap();
-        let one = f.constant("one", &heirloom_mem::Tensor::from_vec(&[1], vec![1i64]).unwrap()).unwrap();
+        let zero = f.constant("zero", heirloom_mem::Tensor::from_vec(&[1], vec![0i64]).unwrap()).unwrap();
+        let one = f.constant("one", heirloom_mem::Tensor::from_vec(&[1], vec![1i64]).unwrap()).unwrap();
         let mut then = f.body("then");
         let part = then.node("Slice").input(&x).input(&zero).input(&one).input(&passed).auto().unwrap();
         then.untyped_output(&part).unwrap();

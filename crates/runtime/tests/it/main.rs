@@ -4,9 +4,11 @@
 
 mod append;
 mod control;
+mod faults;
 mod functions;
 mod models;
 mod properties;
 mod sessions;
 mod states;
+mod structs;
 mod test_kernels;

@@ -1,8 +1,9 @@
 //! Kernels of domain `test`.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_types::{StructValue, Value};
 
 const fn spec(
     op: &'static str,
@@ -15,6 +16,8 @@ pub(crate) const ALL: &[KernelSpec] = &[
     spec("Gate", |cx| Ok(Box::new(Gate { name: cx.node.name.clone() }))),
     spec("FailIfNegative", |_| Ok(Box::new(FailIfNegative))),
     spec("CancelIfNegative", |_| Ok(Box::new(CancelIfNegative))),
+    spec("Pack", |_| Ok(Box::new(Pack))),
+    spec("Unpack", |_| Ok(Box::new(Unpack))),
 ];
 
 /// Doors by the name of the gate that waits at them.
@@ -96,6 +99,36 @@ impl Kernel for CancelIfNegative {
         }
         let value = cx.value(0).cloned().ok_or(KernelError::MissingInput { index: 0 })?;
         cx.set(0, value);
+        Ok(())
+    }
+}
+
+/// A struct of the inputs, with fields `s0`, `s1`, ….
+struct Pack;
+
+impl Kernel for Pack {
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        let field = |index: usize| {
+            let value = cx.value(index).cloned().ok_or(KernelError::MissingInput { index })?;
+            Ok((format!("s{index}").into(), value))
+        };
+        let fields = (0..cx.input_count()).map(field).collect::<Result<_, KernelError>>()?;
+        cx.set(0, Value::Struct(Arc::new(StructValue { fields })));
+        Ok(())
+    }
+}
+
+/// The fields of a struct, one output each.
+struct Unpack;
+
+impl Kernel for Unpack {
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        let Some(Value::Struct(value)) = cx.value(0).cloned() else {
+            return Err(KernelError::MissingInput { index: 0 });
+        };
+        for (index, (_, field)) in value.fields.iter().enumerate().take(cx.output_count()) {
+            cx.set(index, field.clone());
+        }
         Ok(())
     }
 }
