@@ -6,8 +6,8 @@ use std::fs::File;
 use std::ops::{Bound, Deref, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -38,6 +38,8 @@ pub enum RegionKind {
     Foreign,
     /// The rows of an append buffer.
     Append,
+    /// A buffer that its owner lends for one call: see [`lend`](crate::lend).
+    Lent,
 }
 
 /// One stretch of memory and what keeps it alive.
@@ -51,8 +53,14 @@ pub(crate) struct Region {
 enum Owner {
     Heap(Layout),
     Empty,
-    Mapped { _map: memmap2::Mmap },
-    Foreign { _owner: Box<dyn std::any::Any + Send + Sync> },
+    Mapped {
+        _map: memmap2::Mmap,
+    },
+    Foreign {
+        _owner: Box<dyn std::any::Any + Send + Sync>,
+    },
+    /// Nobody here: [`lend`](crate::lend) sees to it that the region is gone before the slice may be.
+    Lent,
 }
 
 // SAFETY: the memory is read-only while shared; the owners are `Send + Sync`, and only a unique `Arc` writes.
@@ -75,6 +83,16 @@ impl Region {
         Region { ptr, len, id, owner: Owner::Heap(layout) }
     }
 
+    /// The slice without an owner. The caller must drop the region before the slice's lifetime ends.
+    pub(crate) fn lent(slice: &[u8]) -> Region {
+        Region {
+            ptr: NonNull::from(slice).cast(),
+            len: slice.len(),
+            id: RegionId::next(),
+            owner: Owner::Lent,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -84,6 +102,7 @@ impl Region {
             Owner::Heap(_) | Owner::Empty => RegionKind::Heap,
             Owner::Mapped { .. } => RegionKind::Mapped,
             Owner::Foreign { .. } => RegionKind::Foreign,
+            Owner::Lent => RegionKind::Lent,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use heirloom_mem::DType;
+use heirloom_mem::{DType, RegionKind};
 use heirloom_types::{Content, Dim, EncodedValue, Layout, MapKey, StructType, TensorSpec, Value, ValueType};
 use smallvec::SmallVec;
 
@@ -237,6 +237,18 @@ pub(crate) fn layout_text(layout: &Layout) -> String {
             None => format!("`{}` (inline, {} bytes per record)", layout.name, layout.record_bytes),
         },
     }
+}
+
+/// Whether any part of a value is lent for a call alone.
+pub(crate) fn is_lent(value: &Value) -> bool {
+    let mut lent = false;
+    value.for_each_payload(&mut |part| lent |= part.kind == RegionKind::Lent);
+    lent
+}
+
+/// Refuses what is lent for a call alone in a value that is to be retained.
+pub(crate) fn refuse_lent(value: &Value) -> Result<(), Mismatch> {
+    if is_lent(value) { Err(Mismatch::Lent) } else { Ok(()) }
 }
 
 /// Refuses strings anywhere in a value that is to be retained.

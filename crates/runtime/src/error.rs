@@ -214,6 +214,14 @@ pub enum RunError {
         /// The node that was about to run or running.
         node: String,
     },
+    /// An output is a tensor that was lent for the call, or a view of one. It is not copied instead.
+    #[error(
+        "output `{output}` would share bytes that are lent for this call alone; feed a tensor that owns its bytes"
+    )]
+    Lent {
+        /// The output.
+        output: String,
+    },
     /// A value that was to be retained does not fit the input that it is for. The state is as it was before.
     #[error("output `{output}` cannot be retained for input `{input}`: {mismatch}")]
     Retained {
@@ -361,6 +369,9 @@ pub enum Mismatch {
         /// In what way.
         inner: Box<Mismatch>,
     },
+    /// The bytes are lent for a call alone.
+    #[error("its bytes are lent for one call; give the state bytes that it can own or keep alive")]
+    Lent,
     /// Strings have no fixed width and are never retained.
     #[error("strings cannot be retained")]
     Strings,

@@ -1,5 +1,6 @@
 //! The values that a caller gives to one call.
 
+use heirloom_mem::{LentTensor, Tensor, lend};
 use heirloom_types::Value;
 use smallvec::SmallVec;
 
@@ -15,6 +16,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug, Default)]
 pub struct Feeds<'a> {
     entries: SmallVec<[(&'a str, Value); 3]>,
+    /// Whether some of them are lent for the call.
+    pub(crate) lent: bool,
 }
 
 impl<'a> Feeds<'a> {
@@ -33,6 +36,23 @@ impl<'a> Feeds<'a> {
     /// Adds `value` for the input `name`.
     pub fn push(&mut self, name: &'a str, value: impl Into<Value>) {
         self.entries.push((name, value.into()));
+    }
+
+    /// Calls `f` with these feeds and tensors that are lent for the call.
+    pub(crate) fn lending<R>(
+        mut self,
+        lent: &[(&'a str, LentTensor<'_>)],
+        f: impl FnOnce(Feeds<'a>) -> R,
+    ) -> R {
+        let slices: Vec<&[u8]> = lent.iter().map(|(_, tensor)| tensor.bytes()).collect();
+        lend(&slices, |bytes| {
+            for ((name, tensor), bytes) in lent.iter().zip(bytes) {
+                let checked = Tensor::new(tensor.dtype(), tensor.shape(), bytes);
+                self.push(name, checked.expect("the length was checked when it was lent"));
+            }
+            self.lent = true;
+            f(self)
+        })
     }
 
     /// The number of values.
@@ -57,7 +77,8 @@ impl<'a> IntoIterator for Feeds<'a> {
 
 impl<'a, V: Into<Value>> FromIterator<(&'a str, V)> for Feeds<'a> {
     fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(iter: I) -> Feeds<'a> {
-        Feeds { entries: iter.into_iter().map(|(name, value)| (name, value.into())).collect() }
+        let entries = iter.into_iter().map(|(name, value)| (name, value.into())).collect();
+        Feeds { entries, lent: false }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heirloom_graph::Model;
-use heirloom_mem::Ledger;
+use heirloom_mem::{Ledger, LentTensor};
 use heirloom_types::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -120,6 +120,21 @@ impl Session {
         result
     }
 
+    /// [`run`](Session::run) with tensors that somebody lends for this call: their bytes are used in place, whoever owns
+    /// them, and no output may share them.
+    ///
+    /// # Errors
+    /// As [`run`](Session::run), and [`RunError::Lent`] where an output would be such a tensor, or a view of one. It is
+    /// never copied instead.
+    pub fn run_lent<'f>(
+        &self,
+        feeds: impl Into<Feeds<'f>>,
+        lent: &[(&'f str, LentTensor<'_>)],
+        options: &CallOptions<'_>,
+    ) -> Result<Outputs, RunError> {
+        feeds.into().lending(lent, |feeds| self.run(feeds, options))
+    }
+
     /// The inputs in the model's order.
     pub fn inputs(&self) -> impl Iterator<Item = Port> {
         self.0.signature.inputs.iter().map(|input| Port {
@@ -193,10 +208,12 @@ impl Inner {
         retention: Option<Retention<'_>>,
     ) -> Result<Outputs, RunError> {
         let before = frame.ledger.counts();
+        let lent = feeds.lent;
         let result = self.call_in(frame, feeds, options, retention);
-        if result.is_err() {
+        if result.is_err() || lent {
             frame.clear();
-        } else {
+        }
+        if result.is_ok() {
             self.calls.fetch_add(1, Relaxed);
         }
         let counts = frame.ledger.counts() - before;
@@ -212,6 +229,7 @@ impl Inner {
         mut retention: Option<Retention<'_>>,
     ) -> Result<SmallVec<[(u32, Value); 2]>, RunError> {
         let signature = &*self.signature;
+        let lent = feeds.lent;
         self.check_wanted(options)?;
         frame.reset(signature.inputs.len(), signature.symbols.len());
         let overridden = self.place_feeds(frame, feeds, retention.is_some())?;
@@ -236,7 +254,7 @@ impl Inner {
             &variant
         };
         self.execute(frame, plan, options)?;
-        self.collect(frame, plan, options, retention)
+        self.collect(frame, plan, options, retention, lent)
     }
 
     fn check_wanted(&self, options: &CallOptions<'_>) -> Result<(), RunError> {
@@ -335,12 +353,19 @@ impl Inner {
         plan: &Plan,
         options: &CallOptions<'_>,
         mut retention: Option<Retention<'_>>,
+        lent: bool,
     ) -> Result<SmallVec<[(u32, Value); 2]>, RunError> {
         let signature = &*self.signature;
         let mut wanted = SmallVec::new();
         for (at, (output, result)) in signature.outputs.iter().zip(&plan.root.results).enumerate() {
             let value =
                 exec::result(&plan.constants, frame, *result).expect("a plan sets each of its results");
+            if lent && crate::declared::is_lent(&value) {
+                let wants = options.outputs.is_none_or(|names| names.contains(&&*output.name));
+                if wants || (retention.is_some() && output.binding.is_some()) {
+                    return Err(RunError::Lent { output: output.name.to_string() });
+                }
+            }
             let wants = options.outputs.is_none_or(|names| names.contains(&&*output.name));
             if let (Some(retention), Some(_)) = (&mut retention, output.binding) {
                 if wants {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use heirloom_mem::Ledger;
+use heirloom_mem::{Ledger, LentTensor};
 use heirloom_types::Value;
 
 use crate::report::sizes;
@@ -96,6 +96,20 @@ impl State {
         next.drain(..).for_each(|old| frame.recycle(old));
         inner.frames.put(frame);
         result
+    }
+
+    /// [`run`](State::run) with tensors that somebody lends for this call: see [`Session::run_lent`].
+    ///
+    /// # Errors
+    /// As [`run`](State::run), and [`RunError::Lent`] where a lent tensor would be an output or be retained. The state is
+    /// then as it was.
+    pub fn run_lent<'f>(
+        &self,
+        feeds: impl Into<Feeds<'f>>,
+        lent: &[(&'f str, LentTensor<'_>)],
+        options: &CallOptions<'_>,
+    ) -> Result<Outputs, RunError> {
+        feeds.into().lending(lent, |feeds| self.run(feeds, options))
     }
 
     /// The retained values: shared views, no copies.
@@ -240,7 +254,8 @@ fn accept(session: &Session, initial: Feeds<'_>) -> Result<Vec<Value>, StateErro
     let values: Vec<Value> = values.into_iter().flatten().collect();
     let mut symbols = vec![None; signature.symbols.len()];
     for (at, value) in values.iter().enumerate() {
-        let fits = crate::declared::refuse_strings(value).map_err(Box::new);
+        let fits = crate::declared::refuse_lent(value);
+        let fits = fits.and_then(|()| crate::declared::refuse_strings(value)).map_err(Box::new);
         fits.and_then(|()| signature.check(signature.bindings[at].input, value, &mut symbols))
             .map_err(|mismatch| StateError::Value { name: name(at), mismatch })?;
     }

@@ -6,6 +6,7 @@ mod append;
 mod control;
 mod faults;
 mod functions;
+mod lent;
 mod models;
 mod properties;
 mod sessions;
