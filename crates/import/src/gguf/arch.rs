@@ -25,8 +25,10 @@ macro_rules! architectures {
 }
 
 architectures! {
+    gemma3,
     llama,
     qwen2,
+    qwen3,
 }
 
 /// The architecture called `name`.

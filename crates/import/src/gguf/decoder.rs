@@ -6,13 +6,16 @@ mod feed_forward;
 mod frame;
 mod hyper;
 mod rope;
+mod scaling;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use heirloom_graph::{Error, GraphBuilder, ModelBuilder, Var};
 
-pub(super) use hyper::Hyper;
+pub(super) use attention::Attention;
+pub(super) use feed_forward::Activation;
+pub(super) use hyper::{Hyper, Keys, real};
 pub(super) use rope::{Pairs, Rope};
 
 use super::Gguf;
@@ -53,6 +56,11 @@ impl<'a> Decoder<'a> {
         &self.hyper
     }
 
+    /// The metadata of the architecture.
+    pub(super) fn keys(&self) -> Keys<'a> {
+        Keys { gguf: self.gguf, architecture: self.architecture }
+    }
+
     fn graph(&mut self) -> &mut GraphBuilder {
         self.model.graph()
     }
@@ -69,18 +77,28 @@ impl<'a> Decoder<'a> {
 
     /// The usual decoder: per layer attention and a gated feed-forward network, each behind a norm and with a
     /// residual around it.
-    pub(super) fn pre_norm(&mut self, rope: &Rope) -> Result<Var, ImportError> {
+    pub(super) fn pre_norm(&mut self, attention: &Attention<'_>) -> Result<Var, ImportError> {
         let mut x = self.embedding()?;
-        for layer in 0..self.hyper.layers {
+        for layer in 0..self.hyper.layers() {
             self.begin_layer(layer);
             let h = self.norm(&x, "attn_norm")?;
-            let attended = self.attention(&h, layer, rope)?;
+            let attended = self.attention(&h, layer, attention)?;
             x = self.sum(&x, &attended)?;
             let h = self.norm(&x, "ffn_norm")?;
-            let fed = self.gated_feed_forward(&h)?;
+            let fed = self.gated_feed_forward(&h, Activation::Swish)?;
             x = self.sum(&x, &fed)?;
         }
         self.head(&x)
+    }
+
+    /// Fails when the file has the metadata `name`, which asks for `feature`.
+    pub(super) fn refuse(&self, name: &str, feature: &str) -> Result<(), ImportError> {
+        let keys = self.keys();
+        if !keys.present(name) {
+            return Ok(());
+        }
+        let (file, key) = (self.gguf.file().into(), keys.key(name));
+        Err(ImportError::Unsupported { file, key, feature: feature.into() })
     }
 
     /// Names that are made up from here on belong to layer `index`.

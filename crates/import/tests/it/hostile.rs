@@ -15,7 +15,7 @@ fn a_file_cut_anywhere_is_an_error_that_names_it() {
     let bytes = sample().bytes();
     assert!(read(bytes.clone()).is_ok());
     for length in 0..bytes.len() {
-        let error = read(bytes[..length].iter().copied().collect()).unwrap_err();
+        let error = read(Vec::from(&bytes[..length])).unwrap_err();
         assert!(error.to_string().contains("`model.gguf`"), "{error}");
         if length >= 4 {
             assert!(matches!(error, ImportError::Truncated { .. }), "{length}: {error}");
@@ -26,7 +26,7 @@ fn a_file_cut_anywhere_is_an_error_that_names_it() {
 #[test]
 fn a_truncated_file_says_what_was_expected_where() {
     let bytes = sample().bytes();
-    let error = read(bytes[..bytes.len() - 1].iter().copied().collect()).unwrap_err();
+    let error = read(Vec::from(&bytes[..bytes.len() - 1])).unwrap_err();
     let (needed, left) = (4, 3);
     assert_eq!(
         error.to_string(),

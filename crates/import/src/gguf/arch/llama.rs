@@ -1,7 +1,7 @@
 //! Llama and the many models of its form (SmolLM2, Mistral, TinyLlama …).
 
 use super::Architecture;
-use crate::gguf::decoder::Pairs;
+use crate::gguf::decoder::{Attention, Pairs};
 
 /// GGUF files of this architecture have the rows of the query and key weights in an order that makes rotated pairs
 /// neighbours.
@@ -10,6 +10,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     opset: 24,
     build: |decoder| {
         let rope = decoder.rope(Pairs::Adjacent)?;
-        decoder.pre_norm(&rope)
+        decoder.pre_norm(&Attention::new(&rope))
     },
 };

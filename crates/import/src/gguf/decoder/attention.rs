@@ -1,71 +1,104 @@
 //! Attention over the cache.
 
-use heirloom_graph::Var;
+use heirloom_graph::{Error, GraphBuilder, Var};
 use heirloom_mem::DType;
 
 use super::hyper::signed;
 use super::{Decoder, Hyper, Rope};
 use crate::ImportError;
 
+/// How the layers of an architecture attend.
+pub(in crate::gguf) struct Attention<'r> {
+    /// The angles of queries and keys.
+    pub(in crate::gguf) rope: &'r Rope,
+    /// Each head of queries and keys is normalized, with the weights `attn_q_norm` and `attn_k_norm`.
+    pub(in crate::gguf) head_norms: bool,
+    /// How many tokens a query sees, itself included; `None` is all up to itself.
+    pub(in crate::gguf) window: Option<usize>,
+    /// What scores are multiplied by; `None` is 1 / √size.
+    pub(in crate::gguf) scale: Option<f64>,
+}
+
+impl<'r> Attention<'r> {
+    /// The usual: no norms, no window, scores divided by the root of the head's size.
+    pub(in crate::gguf) fn new(rope: &'r Rope) -> Self {
+        Self { rope, head_norms: false, window: None, scale: None }
+    }
+}
+
 impl Decoder<'_> {
-    /// The attention of layer `index` over `h`, FLOAT [tokens, width]: projections with the file's biases, rotation of
-    /// queries and keys, causal attention over the cache and the new tokens, output projection. The caches become
-    /// outputs that feed the next call.
+    /// The attention of layer `index` over `h`, FLOAT [tokens, width]: projections with the file's biases, norms if
+    /// any, rotation of queries and keys, causal attention over the cache and the new tokens, output projection. The
+    /// caches become outputs that feed the next call.
     pub(in crate::gguf) fn attention(
         &mut self,
         h: &Var,
         index: usize,
-        rope: &Rope,
+        form: &Attention<'_>,
     ) -> Result<Var, ImportError> {
-        let Hyper { width, heads, kv_heads, key_size, value_size, .. } = self.hyper;
-        let query = self.linear(h, "attn_q", heads * key_size, width)?;
-        let key = self.linear(h, "attn_k", kv_heads * key_size, width)?;
+        let Hyper { width, heads, kv_heads, value_size, .. } = self.hyper;
+        let query = self.turned(h, "attn_q", "query", heads, form)?;
+        let key = self.turned(h, "attn_k", "key", kv_heads, form)?;
         let value = self.linear(h, "attn_v", kv_heads * value_size, width)?;
-        let query = self.batched(&query, "query")?;
-        let query = self.rotate(&query, heads, rope, "query.turned")?;
-        let key = self.batched(&key, "key")?;
-        let key = self.rotate(&key, kv_heads, rope, "key.turned")?;
-        let value = self.batched(&value, "value")?;
-        let attended = self.attend([query, key, value], index)?;
+        let value = self.batched(&value, kv_heads * value_size, "value")?;
+        let attended = self.attend([query, key, value], index, form)?;
         let rows = self.flat(&attended, heads * value_size, "attended.rows")?;
         self.linear(&rows, "attn_output", width, heads * value_size)
     }
 
-    /// Softmax(query · keysᵀ / √size) · values for queries that see the cache and the tokens up to their own, FLOAT
-    /// [batch, sequence, heads · value_size].
-    fn attend(&mut self, qkv: [Var; 3], index: usize) -> Result<Var, ImportError> {
+    /// Queries or keys: projected, normalized if asked for, rotated; FLOAT [batch, sequence, heads · key_size].
+    fn turned(
+        &mut self,
+        h: &Var,
+        weight: &str,
+        name: &str,
+        heads: usize,
+        form: &Attention<'_>,
+    ) -> Result<Var, ImportError> {
+        let Hyper { width, key_size, .. } = self.hyper;
+        let mut x = self.linear(h, weight, heads * key_size, width)?;
+        if form.head_norms {
+            let rows = self.flat(&x, key_size, &format!("{name}.heads"))?;
+            x = self.norm_of(&rows, &format!("{weight}_norm"), key_size)?;
+        }
+        let x = self.batched(&x, heads * key_size, name)?;
+        self.rotate(&x, heads, form.rope, &format!("{name}.turned"))
+    }
+
+    /// Softmax(query · keysᵀ · scale) · values for queries that see the cache and the tokens up to their own, or a
+    /// window of them; FLOAT [batch, sequence, heads · value_size].
+    fn attend(&mut self, qkv: [Var; 3], index: usize, form: &Attention<'_>) -> Result<Var, ImportError> {
         let Hyper { heads, kv_heads, .. } = self.hyper;
         let cache = self.cache.dtype();
         let past = self.past(index);
-        let names = ["query", "key", "value"];
         let (present_key, present_value) = (format!("present.{index}.key"), format!("present.{index}.value"));
-        let ([attended, key, value], cast) = self.add(|g| {
+        let (wide, present) = self.add(|g| {
             let mut narrow = Vec::with_capacity(3);
-            for (x, name) in qkv.iter().zip(names) {
-                narrow.push(match cache {
-                    DType::Float => x.clone(),
-                    _ => {
-                        let node = g.node("Cast").input(x).attr("to", cache.onnx());
-                        node.fresh(&format!("{name}.cached"))?
-                    }
-                });
+            for (x, name) in qkv.iter().zip(["query", "key", "value"]) {
+                narrow.push(cast(g, x, DType::Float, cache, &format!("{name}.cached"))?);
             }
             let attended = g.unique("attended");
             let node = g.node("Attention").inputs(&narrow).skip().inputs(&past);
             let node = node.attr("is_causal", 1).attr("softmax_precision", DType::Float.onnx());
             let node = node.attr("q_num_heads", signed(heads)).attr("kv_num_heads", signed(kv_heads));
-            let outputs = node.outputs([&attended, &present_key, &present_value])?;
-            let cast = match cache {
-                DType::Float => outputs[0].clone(),
-                _ => {
-                    let node = g.node("Cast").input(&outputs[0]).attr("to", DType::Float.onnx());
-                    node.fresh("attended.wide")?
-                }
+            let node = match form.window {
+                // The attribute counts the tokens before the query's own.
+                Some(window) => node.attr("left_window_size", signed(window) - 1),
+                None => node,
             };
-            Ok((outputs, cast))
+            let node = if let Some(scale) = form.scale { node.attr("scale", scale) } else { node };
+            let [attended, key, value] = node.outputs([&attended, &present_key, &present_value])?;
+            Ok((cast(g, &attended, cache, DType::Float, "attended.wide")?, [key, value]))
         })?;
-        drop(attended);
-        self.retain(index, [&key, &value])?;
-        Ok(cast)
+        self.retain(index, &present)?;
+        Ok(wide)
     }
+}
+
+/// The value `x` of type `from` as one of type `to`.
+fn cast(graph: &mut GraphBuilder, x: &Var, from: DType, to: DType, name: &str) -> Result<Var, Error> {
+    if from == to {
+        return Ok(x.clone());
+    }
+    graph.node("Cast").input(x).attr("to", to.onnx()).fresh(name)
 }

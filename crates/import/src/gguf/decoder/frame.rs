@@ -1,24 +1,32 @@
 //! The ends of a decoder: inputs, embedding, positions, caches, norms, output head.
 
 use heirloom_graph::{Error, GraphBuilder, Var};
-use heirloom_mem::DType;
+use heirloom_mem::{DType, Tensor};
 use heirloom_types::{Dim, ValueType};
 
-use super::hyper::{Hyper, signed};
+use super::hyper::{Hyper, narrow, signed};
 use super::{CacheType, Decoder};
 use crate::ImportError;
 
 /// Values that the whole graph shares.
 pub(super) struct Frame {
     /// INT64 [batch, sequence].
-    input_ids: Var,
+    pub(super) input_ids: Var,
     /// INT64 []: how many of the last tokens get logits; 0 is all.
     logits_to_keep: Var,
-    /// INT64 [3]: batch, sequence, -1, to shape rows of tokens by.
-    batched: Var,
-    past: Vec<[Var; 2]>,
+    /// INT64 [2]: batch, sequence.
+    ids_shape: Var,
+    pub(super) past: Vec<[Var; 2]>,
+    /// FLOAT [1, sequence, 1], once something asks for it.
+    pub(super) positions: Option<Var>,
     /// The layer that is being added.
     pub(super) layer: Option<usize>,
+}
+
+/// A constant of one axis with exactly this name.
+fn initializer(graph: &mut GraphBuilder, name: &str, values: Vec<i64>) -> Result<Var, Error> {
+    let tensor = Tensor::from_vec(&[values.len()], values).expect("as many elements as the axis has");
+    graph.initializer(name, &tensor)
 }
 
 /// The type of a cache: [batch, heads, positions, size].
@@ -43,11 +51,8 @@ impl Frame {
                 ])
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let shape = graph.node("Shape").input(&input_ids).fresh("ids_shape")?;
-        let rest = graph.vector("rest", vec![-1i64])?;
-        let batched =
-            graph.node("Concat").input(&shape).input(&rest).attr("axis", 0).fresh("batched_shape")?;
-        Ok(Self { input_ids, logits_to_keep, batched, past, layer: None })
+        let ids_shape = graph.node("Shape").input(&input_ids).fresh("ids_shape")?;
+        Ok(Self { input_ids, logits_to_keep, ids_shape, past, positions: None, layer: None })
     }
 }
 
@@ -64,41 +69,35 @@ impl Decoder<'_> {
         })
     }
 
-    /// The positions of the tokens, INT64 [sequence]: they go on where the first cache ends.
-    pub(super) fn positions(&mut self) -> Result<Var, ImportError> {
-        let (ids, cache) = (self.frame.input_ids.clone(), self.frame.past[0][0].clone());
+    /// `x · factor`.
+    pub(in crate::gguf) fn scale(&mut self, x: &Var, factor: f64, name: &str) -> Result<Var, ImportError> {
         self.add(|g| {
-            let mut extent = |of: &Var, axis: i64, name: &str| {
-                let extent = g.node("Shape").input(of).attr("start", axis).attr("end", axis + 1);
-                let extent = extent.fresh(&format!("{name}_extent"))?;
-                g.node("Squeeze").input(&extent).fresh(name)
-            };
-            let past = extent(&cache, 2, "past_length")?;
-            let new = extent(&ids, 1, "sequence_length")?;
-            let one = g.scalar("one", 1i64)?;
-            let total = g.node("Add").input(&past).input(&new).fresh("total_length")?;
-            g.node("Range").input(&past).input(&total).input(&one).fresh("positions")
+            let factor = g.scalar(&format!("{name}.factor"), narrow(factor))?;
+            g.node("Mul").input(x).input(&factor).fresh(name)
         })
     }
 
-    /// `[tokens, n]` as `[batch, sequence, n]`.
-    pub(super) fn batched(&mut self, rows: &Var, name: &str) -> Result<Var, ImportError> {
-        let shape = self.frame.batched.clone();
-        self.add(|g| g.node("Reshape").input(rows).input(&shape).fresh(name))
+    /// `[tokens, size]` as `[batch, sequence, size]`.
+    pub(super) fn batched(&mut self, rows: &Var, size: usize, name: &str) -> Result<Var, ImportError> {
+        let ids_shape = self.frame.ids_shape.clone();
+        self.add(|g| {
+            let shape = format!("batch_sequence_{size}");
+            // One shape per size serves all layers.
+            if !g.sees(&shape) {
+                let size = initializer(g, &format!("size_{size}"), vec![signed(size)])?;
+                g.node("Concat").input(&ids_shape).input(&size).attr("axis", 0).output(&shape)?;
+            }
+            g.node("Reshape").input(rows).input(&shape).fresh(name)
+        })
     }
 
     /// `[batch, sequence, size]` as `[tokens, size]`.
     pub(super) fn flat(&mut self, x: &Var, size: usize, name: &str) -> Result<Var, ImportError> {
         self.add(|g| {
-            // One constant per size serves all layers.
-            let constant = format!("rows_of_{size}");
-            let shape = if g.sees(&constant) {
-                constant
-            } else {
-                let tensor = heirloom_mem::Tensor::from_vec(&[2], vec![-1, signed(size)]);
-                let tensor = tensor.expect("as many elements as the axis has");
-                g.initializer(&constant, &tensor)?.name().to_owned()
-            };
+            let shape = format!("tokens_{size}");
+            if !g.sees(&shape) {
+                initializer(g, &shape, vec![-1, signed(size)])?;
+            }
             g.node("Reshape").input(x).input(&shape).fresh(name)
         })
     }
@@ -109,12 +108,12 @@ impl Decoder<'_> {
     }
 
     /// Makes `present` the outputs that the caches of layer `index` come from.
-    pub(super) fn retain(&mut self, index: usize, present: [&Var; 2]) -> Result<(), ImportError> {
+    pub(super) fn retain(&mut self, index: usize, present: &[Var; 2]) -> Result<(), ImportError> {
         let Hyper { kv_heads, key_size, value_size, .. } = self.hyper;
         let cache = self.cache;
         let past = self.past(index);
         self.add(|g| {
-            for ((present, past), size) in present.into_iter().zip(&past).zip([key_size, value_size]) {
+            for ((present, past), size) in present.iter().zip(&past).zip([key_size, value_size]) {
                 g.output(present, &cache_type(cache, kv_heads, "total", size))?;
                 g.bind(past, present)?;
             }
@@ -143,9 +142,9 @@ impl Decoder<'_> {
     pub(in crate::gguf) fn head(&mut self, x: &Var) -> Result<Var, ImportError> {
         self.frame.layer = None;
         self.graph().prefix("");
-        let x = self.batched(x, "final_states")?;
-        let keep = self.frame.logits_to_keep.clone();
         let (width, rows) = (self.hyper.width, self.hyper.vocabulary);
+        let x = self.batched(x, width, "final_states")?;
+        let keep = self.frame.logits_to_keep.clone();
         // A start of -0 is the first token.
         let kept = self.add(|g| {
             let one = g.vector("one_element", vec![1i64])?;
@@ -164,7 +163,7 @@ impl Decoder<'_> {
             let logits =
                 g.node("Gemm").input(&normed).input(&weight).attr("transB", 1).fresh("flat_logits")?;
             let shape = g.node("Shape").input(&kept).attr("start", 0).attr("end", 2).fresh("kept_shape")?;
-            let rest = g.vector("logits_rest", vec![-1i64])?;
+            let rest = g.vector("logits_size", vec![signed(rows)])?;
             let shape = g.node("Concat").input(&shape).input(&rest).attr("axis", 0).fresh("logits_shape")?;
             g.node("Reshape").input(&logits).input(&shape).output("logits")
         })

@@ -33,6 +33,21 @@ pub(in crate::gguf) struct Hyper {
 }
 
 impl Hyper {
+    /// Number of layers.
+    pub(in crate::gguf) fn layers(&self) -> usize {
+        self.layers
+    }
+
+    /// Elements of a token's state.
+    pub(in crate::gguf) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Heads of the queries.
+    pub(in crate::gguf) fn heads(&self) -> usize {
+        self.heads
+    }
+
     /// Positions that the model was trained for.
     pub(in crate::gguf) fn context(&self) -> u64 {
         self.context
@@ -69,24 +84,29 @@ fn vocabulary(gguf: &Gguf, architecture: &str) -> Result<usize, ImportError> {
 }
 
 /// Metadata under an architecture's prefix.
-pub(super) struct Keys<'a> {
-    pub(super) gguf: &'a Gguf,
+pub(in crate::gguf) struct Keys<'a> {
+    pub(in crate::gguf) gguf: &'a Gguf,
     pub(super) architecture: &'a str,
 }
 
 impl Keys<'_> {
     /// The whole key.
-    pub(super) fn key(&self, name: &str) -> String {
+    pub(in crate::gguf) fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.architecture)
     }
 
     /// Who needs it, for messages.
-    pub(super) fn reader(&self) -> String {
+    pub(in crate::gguf) fn reader(&self) -> String {
         format!("architecture `{}`", self.architecture)
     }
 
+    /// Whether the file has it.
+    pub(in crate::gguf) fn present(&self, name: &str) -> bool {
+        self.gguf.value(&self.key(name)).is_some()
+    }
+
     /// A count of at least 1.
-    pub(super) fn count(&self, name: &str) -> Result<usize, ImportError> {
+    pub(in crate::gguf) fn count(&self, name: &str) -> Result<usize, ImportError> {
         let key = self.key(name);
         let count = self.gguf.unsigned(&key, &self.reader())?;
         match usize::try_from(count).ok().filter(|_| (1..=MOST).contains(&count)) {
@@ -99,18 +119,28 @@ impl Keys<'_> {
     }
 
     /// A count of at least 1 where the file has it.
-    pub(super) fn count_or(&self, name: &str, default: usize) -> Result<usize, ImportError> {
-        if self.gguf.value(&self.key(name)).is_some() { self.count(name) } else { Ok(default) }
+    pub(in crate::gguf) fn count_or(&self, name: &str, default: usize) -> Result<usize, ImportError> {
+        if self.present(name) { self.count(name) } else { Ok(default) }
     }
 
-    /// A float where the file has it.
-    pub(super) fn float(&self, name: &str) -> Result<Option<f64>, ImportError> {
-        let key = self.key(name);
-        self.gguf.value(&key).map(|_| self.gguf.float(&key, &self.reader())).transpose()
+    /// A float, or `default` where the file has none.
+    pub(in crate::gguf) fn float_or(&self, name: &str, default: f64) -> Result<f64, ImportError> {
+        if self.present(name) { self.gguf.float(&self.key(name), &self.reader()) } else { Ok(default) }
     }
+}
+
+/// A count as a float; counts here are below 2^28.
+pub(in crate::gguf) fn real(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::MAX, f64::from)
 }
 
 /// The extent of an axis as ONNX writes it.
 pub(super) fn signed(extent: usize) -> i64 {
     i64::try_from(wide(extent)).unwrap_or(i64::MAX)
+}
+
+/// The nearest f32.
+#[allow(clippy::as_conversions)]
+pub(super) fn narrow(value: f64) -> f32 {
+    value as f32
 }

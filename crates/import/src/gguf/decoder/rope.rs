@@ -4,9 +4,11 @@ use heirloom_graph::Var;
 use heirloom_mem::{DType, Tensor};
 
 use super::Decoder;
-use super::hyper::{Keys, signed};
+use super::hyper::signed;
+use super::scaling::Scaling;
 use crate::ImportError;
 use crate::gguf::Value;
+use crate::gguf::cursor::wide;
 
 /// Which elements of a head make a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub(in crate::gguf) enum Pairs {
     Halves,
 }
 
-/// The angles of all positions of a call, computed once for all layers.
+/// The angles of all positions of a call, computed once for all layers that share them.
 #[derive(Debug, Clone)]
 pub(in crate::gguf) struct Rope {
     /// FLOAT [1, sequence, rotary / 2].
@@ -30,64 +32,94 @@ pub(in crate::gguf) struct Rope {
 }
 
 impl Decoder<'_> {
-    /// The angles `position · base^(-2i / rotary)` for pair i, with the file's scaling of long contexts.
+    /// The angles `position · base^(-2i / rotary)` for pair i, with the file's base and scaling.
     pub(in crate::gguf) fn rope(&mut self, pairs: Pairs) -> Result<Rope, ImportError> {
-        let keys = Keys { gguf: self.gguf, architecture: self.architecture };
-        let rotary = keys.count_or("rope.dimension_count", self.hyper.key_size)?;
-        if rotary % 2 != 0 || rotary > self.hyper.key_size {
-            let value = Value::Unsigned(crate::gguf::cursor::wide(rotary));
-            let expected = format!("an even number up to the head's size {}", self.hyper.key_size);
-            return Err(self.gguf.bad_value(&keys.key("rope.dimension_count"), &expected, &value));
-        }
-        let base = keys.float("rope.freq_base")?.unwrap_or(10_000.0);
-        let slowdown = self.linear_scaling(&keys)?;
-        let half = rotary / 2;
-        let frequencies: Vec<f32> = (0..half).map(|pair| frequency(base, pair, half) / slowdown).collect();
+        let keys = self.keys();
+        let rotary = self.rotary()?;
+        let base = keys.float_or("rope.freq_base", BASE)?;
+        let scaling = Scaling::read(&keys)?;
+        let (frequencies, magnitude) = scaling.frequencies(base, rotary / 2);
         // Llama 3 keeps a divisor per pair.
         let divisors = match self.gguf.tensor("rope_freqs.weight") {
-            Some(_) => Some(self.vector("rope_freqs.weight", half)?),
+            Some(_) => Some(self.vector("rope_freqs.weight", rotary / 2)?),
             None => None,
         };
+        self.angles(pairs, frequencies, magnitude, divisors.as_ref())
+    }
+
+    /// The angles of layers that see a window only: with the base `rope.freq_base_swa`, and never scaled.
+    pub(in crate::gguf) fn window_rope(&mut self, pairs: Pairs) -> Result<Rope, ImportError> {
+        let base = self.keys().float_or("rope.freq_base_swa", BASE)?;
+        let (frequencies, magnitude) = Scaling::None.frequencies(base, self.rotary()? / 2);
+        self.angles(pairs, frequencies, magnitude, None)
+    }
+
+    /// How many elements of a head turn.
+    fn rotary(&self) -> Result<usize, ImportError> {
+        let (name, size) = ("rope.dimension_count", self.hyper.key_size);
+        let rotary = self.keys().count_or(name, size)?;
+        if rotary % 2 == 0 && rotary <= size {
+            return Ok(rotary);
+        }
+        let expected = format!("an even number up to {size}, the size of a head");
+        Err(self.gguf.bad_value(&self.keys().key(name), &expected, &Value::Unsigned(wide(rotary))))
+    }
+
+    fn angles(
+        &mut self,
+        pairs: Pairs,
+        frequencies: Vec<f32>,
+        magnitude: f32,
+        divisors: Option<&Var>,
+    ) -> Result<Rope, ImportError> {
+        let half = frequencies.len();
         let positions = self.positions()?;
         self.add(|g| {
             let table = Tensor::from_vec(&[1, 1, half], frequencies).expect("as many elements as pairs");
-            let mut frequencies = g.initializer("rope.frequencies", &table)?;
+            let mut frequencies = g.initializer(&g.unique("rope.frequencies"), &table)?;
             if let Some(divisors) = divisors {
-                frequencies = g.node("Div").input(&frequencies).input(&divisors).fresh("rope.scaled")?;
+                frequencies = g.node("Div").input(&frequencies).input(divisors).fresh("rope.scaled")?;
             }
-            let positions = g.node("Cast").input(&positions).attr("to", DType::Float.onnx());
-            let positions = positions.fresh("rope.positions")?;
-            let column = g.vector("rope.column", vec![1i64, -1, 1])?;
-            let positions =
-                g.node("Reshape").input(&positions).input(&column).fresh("rope.column_of_positions")?;
             let angles = g.node("Mul").input(&positions).input(&frequencies).fresh("rope.angles")?;
-            let cos = g.node("Cos").input(&angles).fresh("rope.cos")?;
-            let sin = g.node("Sin").input(&angles).fresh("rope.sin")?;
-            Ok(Rope { cos, sin, pairs, rotary })
+            let mut turned = [
+                g.node("Cos").input(&angles).fresh("rope.cos")?,
+                g.node("Sin").input(&angles).fresh("rope.sin")?,
+            ];
+            if magnitude != 1.0 {
+                let magnitude = g.scalar("rope.magnitude", magnitude)?;
+                for x in &mut turned {
+                    *x = g.node("Mul").input(&*x).input(&magnitude).fresh("rope.magnified")?;
+                }
+            }
+            let [cos, sin] = turned;
+            Ok(Rope { cos, sin, pairs, rotary: half * 2 })
         })
     }
 
-    /// By what linear scaling divides the frequencies; 1 without.
-    fn linear_scaling(&self, keys: &Keys<'_>) -> Result<f32, ImportError> {
-        const KIND: &str = "rope.scaling.type";
-        let kind = match self.gguf.value(&keys.key(KIND)) {
-            Some(_) => self.gguf.text(&keys.key(KIND), &keys.reader())?,
-            None => "none",
-        };
-        match kind {
-            "none" => Ok(1.0),
-            "linear" => {
-                let key = keys.key("rope.scaling.factor");
-                let factor = self.gguf.float(&key, &keys.reader())?;
-                let wrong = || self.gguf.bad_value(&key, "a positive float", &Value::Float(factor));
-                if factor > 0.0 { Ok(narrow(factor)) } else { Err(wrong()) }
-            }
-            other => Err(ImportError::Unsupported {
-                file: self.gguf.file().into(),
-                key: keys.key(KIND),
-                feature: format!("`{other}` scaling of rotary embeddings"),
-            }),
+    /// The positions of the tokens, FLOAT [1, sequence, 1]: they go on where the first cache ends.
+    fn positions(&mut self) -> Result<Var, ImportError> {
+        if let Some(positions) = &self.frame.positions {
+            return Ok(positions.clone());
         }
+        let [ids, cache] = [&self.frame.input_ids, &self.frame.past[0][0]].map(Var::clone);
+        let positions = self.add(|g| {
+            let mut extent = |of: &Var, axis: i64, name: &str| {
+                let extent = g.node("Shape").input(of).attr("start", axis).attr("end", axis + 1);
+                let extent = extent.fresh(&format!("{name}_extent"))?;
+                g.node("Squeeze").input(&extent).fresh(name)
+            };
+            let past = extent(&cache, 2, "past_length")?;
+            let new = extent(&ids, 1, "sequence_length")?;
+            let one = g.scalar("one", 1i64)?;
+            let total = g.node("Add").input(&past).input(&new).fresh("total_length")?;
+            let positions = g.node("Range").input(&past).input(&total).input(&one).fresh("positions")?;
+            let positions = g.node("Cast").input(&positions).attr("to", DType::Float.onnx());
+            let positions = positions.fresh("rope.positions")?;
+            let column = g.vector("rope.column", vec![1i64, -1, 1])?;
+            g.node("Reshape").input(&positions).input(&column).fresh("rope.column_of_positions")
+        })?;
+        self.frame.positions = Some(positions.clone());
+        Ok(positions)
     }
 
     /// Turns the `heads` heads of `x`, [batch, sequence, heads · size].
@@ -108,15 +140,5 @@ impl Decoder<'_> {
     }
 }
 
-/// `base^(-pair / half)`.
-fn frequency(base: f64, pair: usize, half: usize) -> f32 {
-    let exponent =
-        f64::from(u32::try_from(pair).unwrap_or(u32::MAX)) / f64::from(u32::try_from(half).unwrap_or(1));
-    narrow(base.powf(-exponent))
-}
-
-/// The nearest f32.
-#[allow(clippy::as_conversions)]
-fn narrow(value: f64) -> f32 {
-    value as f32
-}
+/// The base where the file names none.
+const BASE: f64 = 10_000.0;
