@@ -19,7 +19,7 @@ use crate::{
 /// How deep functions and bodies may nest.
 pub(crate) const DEPTH: usize = 64;
 /// The most steps of a plan: functions that call functions multiply.
-const STEPS: usize = 1 << 22;
+const STEPS: usize = 1 << 20;
 
 /// The plan of the model's main graph. Inputs with an initializer are constants, but for persistent ones and those in
 /// `overridden` (indices into the signature's inputs).

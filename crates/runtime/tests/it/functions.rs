@@ -5,10 +5,10 @@ use std::sync::Arc;
 use heirloom_graph::{FunctionBuilder, ModelBuilder};
 use heirloom_mem::DType;
 use heirloom_proto::attribute_proto::AttributeType;
-use heirloom_runtime::{CallOptions, Profile, RunError};
+use heirloom_runtime::{CallOptions, Profile, RunError, Session, SessionError, SessionOptions};
 use heirloom_types::ValueType;
 
-use crate::models::{elements, floats, model_with, session};
+use crate::models::{elements, floats, model_with, registry, session};
 
 fn options() -> CallOptions<'static> {
     CallOptions::default()
@@ -174,4 +174,34 @@ fn a_failure_inside_a_function_is_named_with_the_call() {
     let error = session.run([("x", floats(&[1], &[-1.0]))], &options()).unwrap_err();
     assert!(matches!(&error, RunError::Node { node, .. } if node == "layer.3/check"), "{error}");
     assert_eq!(elements::<f32>(&session.run([("x", floats(&[1], &[1.0]))], &options()).unwrap()["y"]), [1.0]);
+}
+
+#[test]
+fn functions_that_multiply_are_stopped_before_they_fill_the_memory() {
+    let model = model_with(|builder| {
+        let mut last = FunctionBuilder::new("custom", "f0");
+        last.opset("", 24).unwrap();
+        let x = last.input("x").unwrap();
+        let y = last.node("Neg").input(&x).auto().unwrap();
+        last.output(&y).unwrap();
+        builder.function(last.finish().unwrap()).unwrap();
+        // Each calls the one before twice: 2^40 calls of the first.
+        for level in 1..40 {
+            let mut f = FunctionBuilder::new("custom", &format!("f{level}"));
+            f.opset("custom", 1).unwrap();
+            let x = f.input("x").unwrap();
+            let inner = format!("f{}", level - 1);
+            let a = f.node(&inner).domain("custom").input(&x).auto().unwrap();
+            let b = f.node(&inner).domain("custom").input(&a).auto().unwrap();
+            f.output(&b).unwrap();
+            builder.function(f.finish().unwrap()).unwrap();
+        }
+        let g = builder.graph();
+        let ty = ValueType::tensor(DType::Float, &[1]);
+        let x = g.input("x", &ty).unwrap();
+        let y = g.node("f39").domain("custom").input(&x).output("y").unwrap();
+        g.output(&y, &ty).unwrap();
+    });
+    let error = Session::new(model, &registry(), SessionOptions::default()).unwrap_err();
+    assert!(matches!(error, SessionError::TooLarge { .. }), "{error}");
 }
