@@ -26,6 +26,9 @@ pub(crate) enum CliError {
     /// A file could not be imported.
     #[error(transparent)]
     Import(#[from] heirloom::import::ImportError),
+    /// A model could not be quantized or dequantized.
+    #[error(transparent)]
+    Quantize(#[from] heirloom::quantize::QuantizeError),
     /// A state could not be made or changed.
     #[error(transparent)]
     State(#[from] heirloom::StateError),

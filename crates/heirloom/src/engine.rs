@@ -65,6 +65,10 @@ impl Engine {
         self.team.threads()
     }
 
+    pub(crate) fn team(&self) -> &dyn Team {
+        &*self.team
+    }
+
     /// The kernels.
     pub fn registry(&self) -> &KernelRegistry {
         &self.registry

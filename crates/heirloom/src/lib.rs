@@ -5,11 +5,13 @@
 //!
 //! - [`Engine`] holds what sessions share: kernels and threads. [`Engine::open`] makes a [`Session`] of a file.
 //! - A [`Session`] runs calls; a [`State`] carries a model's persistent values from call to call.
+//! - [`quantize`] makes float initializers encoded ones, and back.
 //! - [`llm`] talks to language models: prompts in, tokens out.
 #![forbid(unsafe_code)]
 
 mod engine;
 pub mod llm;
+pub mod quantize;
 mod weights;
 
 pub use engine::{Engine, EngineOptions, OpenError};

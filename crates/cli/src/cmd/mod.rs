@@ -37,6 +37,7 @@ commands! {
     import: Import,
     inspect: Inspect,
     logits: Logits,
+    quantize: Quantize,
     tokenize: Tokenize,
     verify: Verify,
 }

@@ -4,5 +4,6 @@
 
 mod conformance;
 mod decoders;
+mod quantize;
 mod unknown_type;
 mod values;
