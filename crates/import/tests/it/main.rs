@@ -4,5 +4,7 @@
 
 mod build;
 mod hostile;
+mod overlay;
 mod reader;
 mod real;
+mod tiny;

@@ -5,7 +5,9 @@ use crate::gguf::Gguf;
 use crate::gguf::cursor::wide;
 
 /// The most that a count can be, so that products of two stay far from overflow.
-const MOST: u64 = 1 << 28;
+const MOST: u64 = 1 << 24;
+/// The most elements that a head can have: tables of that size are made.
+const MOST_OF_HEAD: usize = 1 << 16;
 
 /// Sizes of a decoder.
 #[derive(Debug, Clone)]
@@ -57,15 +59,19 @@ impl Hyper {
         let keys = Keys { gguf, architecture };
         let width = keys.count("embedding_length")?;
         let heads = keys.count("attention.head_count")?;
-        let default = width / heads;
+        let default = (width / heads).max(1);
+        let layers = keys.count("block_count")?;
+        keys.check("block_count", layers, gguf.tensors().len(), "tensors in the file")?;
+        let key_size = keys.count_or("attention.key_length", default)?;
+        keys.check("attention.key_length", key_size, MOST_OF_HEAD, "elements of a head")?;
         Ok(Self {
-            layers: keys.count("block_count")?,
+            layers,
             context: gguf.unsigned(&keys.key("context_length"), &keys.reader())?,
             width,
             hidden: keys.count("feed_forward_length")?,
             heads,
             kv_heads: keys.count_or("attention.head_count_kv", heads)?,
-            key_size: keys.count_or("attention.key_length", default)?,
+            key_size,
             value_size: keys.count_or("attention.value_length", default)?,
             epsilon: gguf.float(&keys.key("attention.layer_norm_rms_epsilon"), &keys.reader())?,
             vocabulary: vocabulary(gguf, architecture)?,
@@ -118,6 +124,15 @@ impl Keys<'_> {
         }
     }
 
+    /// Fails when `value`, which is or follows from `name`, is more than `most`.
+    fn check(&self, name: &str, value: usize, most: usize, what: &str) -> Result<(), ImportError> {
+        if value <= most {
+            return Ok(());
+        }
+        let actual = crate::gguf::Value::Unsigned(wide(value));
+        Err(self.gguf.bad_value(&self.key(name), &format!("at most {most}, the {what}"), &actual))
+    }
+
     /// A count of at least 1 where the file has it.
     pub(in crate::gguf) fn count_or(&self, name: &str, default: usize) -> Result<usize, ImportError> {
         if self.present(name) { self.count(name) } else { Ok(default) }
@@ -129,7 +144,7 @@ impl Keys<'_> {
     }
 }
 
-/// A count as a float; counts here are below 2^28.
+/// A count as a float; counts here are at most 2^24.
 pub(in crate::gguf) fn real(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }
