@@ -12,6 +12,7 @@ mod numbers;
 mod onnx;
 mod product;
 mod real;
+mod sequences;
 mod table;
 
 pub use table::KERNELS;

@@ -115,6 +115,17 @@ impl<'a> RunCx<'a> {
         Ok(align::dense(self.tensor(index)?, self.ledger))
     }
 
+    /// Input `index`, its handle moved out where this node is the last to use it, else another handle on it.
+    pub fn take(&mut self, index: usize) -> Option<Value> {
+        if let InputRef::Slot(slot) = self.inputs.get(index).copied().flatten()? {
+            let twice = self.inputs.iter().filter(|i| **i == Some(InputRef::Slot(slot))).count() > 1;
+            if !twice && index < 64 && self.last_use >> index & 1 == 1 {
+                return self.values[slot as usize].take();
+            }
+        }
+        self.value(index).cloned()
+    }
+
     /// The memory of input `index` for the output to be written into, where this node is the last to use it, it is
     /// dense and nobody else holds it.
     pub fn take_unique(&mut self, index: usize) -> Option<TensorMut> {

@@ -5,6 +5,7 @@
 mod encoded;
 mod oracle;
 mod rules;
+mod sequences;
 mod values;
 
 use heirloom_runtime::KernelRegistry;

@@ -144,12 +144,17 @@ fn tensor_copy(tensor: &Tensor) -> Tensor {
     Tensor::new(tensor.dtype(), tensor.shape(), own.freeze()).unwrap()
 }
 
+/// Operators on sequences and optionals have tests of their own: `sequences.rs`.
+fn elsewhere(op: &str) -> bool {
+    op.starts_with("Sequence") || op.starts_with("Optional")
+}
+
 #[test]
 fn every_kernel_has_recorded_cases() {
     let recorded: BTreeSet<String> = cases().into_iter().map(|case| case.op).collect();
     let missing: BTreeSet<_> = heirloom_ops::KERNELS
         .iter()
-        .filter(|spec| spec.domain.is_empty() && !recorded.contains(spec.op))
+        .filter(|spec| spec.domain.is_empty() && !recorded.contains(spec.op) && !elsewhere(spec.op))
         .map(|spec| spec.op)
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
