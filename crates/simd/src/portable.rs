@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use crate::{Kernel, LANE_OF_BLOCK, Level, Simd};
+use crate::{BLOCK, COARSE, HalfActivations, Kernel, LANE_OF_BLOCK, Level, Simd};
 
 /// Plain Rust; every processor has it.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +20,9 @@ fn sums(f: impl Fn(usize, usize) -> i32) -> [i32; 4] {
 }
 
 #[inline(always)]
-fn x_at(x: [&[u8; 64]; 2], register: usize, at: usize) -> i32 {
-    i32::from(x[register][at] as i8)
+fn x_at(x: &HalfActivations, register: usize, at: usize) -> i32 {
+    let of = |part: usize| i32::from(x[part][register][at].cast_signed());
+    COARSE * of(0) + of(1)
 }
 
 #[inline(always)]
@@ -104,7 +105,7 @@ impl Simd for Portable {
     #[inline(always)]
     fn set_fifth_bits<const UPPER: bool>(self, codes: [u8; 64], bits: [u32; 4]) -> [u8; 64] {
         let first = if UPPER { 16 } else { 0 };
-        lanes(|i| codes[i] | ((bits[i / 16] >> (first + i % 16) & 1) << 4) as u8)
+        lanes(|i| codes[i] | (((bits[i / 16] >> (first + i % 16)) & 1) << 4) as u8)
     }
     #[inline(always)]
     fn store(self, codes: [u8; 64], to: &mut [u8; 64]) {
@@ -116,15 +117,15 @@ impl Simd for Portable {
         [0; 4]
     }
     #[inline(always)]
-    fn dot(self, _max: u8, codes: [[u8; 64]; 2], x: [&[u8; 64]; 2]) -> [i32; 4] {
+    fn dot(self, _max: u8, codes: [[u8; 64]; 2], x: &HalfActivations) -> [i32; 4] {
         sums(|register, at| i32::from(codes[register][at]) * x_at(x, register, at))
     }
     #[inline(always)]
-    fn dot_signed(self, codes: [[u8; 64]; 2], x: [&[u8; 64]; 2]) -> [i32; 4] {
+    fn dot_signed(self, codes: [[u8; 64]; 2], x: &HalfActivations) -> [i32; 4] {
         sums(|register, at| i32::from(codes[register][at] as i8) * x_at(x, register, at))
     }
     #[inline(always)]
-    fn dot_scaled(self, codes: [[u8; 64]; 2], x: [&[u8; 64]; 2], scales: [[i32; 4]; 2]) -> [i32; 4] {
+    fn dot_scaled(self, codes: [[u8; 64]; 2], x: &HalfActivations, scales: [[i32; 4]; 2]) -> [i32; 4] {
         sums(|register, at| {
             i32::from(codes[register][at]) * x_at(x, register, at) * scales[register][at / 16]
         })
@@ -142,12 +143,14 @@ impl Simd for Portable {
         out
     }
     #[inline(always)]
-    fn scale_sums(self, scales: &[u8; 16], sums: &[i16; 16]) -> [i32; 8] {
+    fn scale_sums(self, scales: &[u8; 16], sums: &[[i16; 16]; 2]) -> [i32; 8] {
         let mut out = [0; 8];
         for (block, lane) in LANE_OF_BLOCK.into_iter().enumerate() {
-            let of =
-                |group: usize| i32::from(scales[2 * block + group] as i8) * i32::from(sums[2 * lane + group]);
-            out[lane] = of(0) + of(1);
+            for group in 0..2 {
+                let of = |part: usize| i32::from(sums[part][2 * lane + group]);
+                let scale = i32::from(scales[2 * block + group].cast_signed());
+                out[lane] += scale * (COARSE * of(0) + of(1));
+            }
         }
         out
     }
@@ -231,14 +234,38 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn largest(self, x: &[f32; BLOCK]) -> f32 {
+        // As integers, the bits of |x| have the order of |x|, infinity and NaN above all.
+        f32::from_bits(x.iter().fold(0, |largest, x| largest.max(x.abs().to_bits())))
+    }
+    #[inline(always)]
+    fn round_block(self, x: &[f32; BLOCK], factor: f32, to: [[&mut [u8; 16]; 2]; 2]) -> [[[i16; 2]; 2]; 2] {
+        let mut sums = [[[0; 2]; 2]; 2];
+        let [coarse, fine] = to;
+        let (halves, _) = x.as_chunks::<16>();
+        for (half, ((x, coarse), fine)) in halves.iter().zip(coarse).zip(fine).enumerate() {
+            for (i, x) in x.iter().enumerate() {
+                let code = (x * factor).round_ties_even() as i32;
+                let high = (code + COARSE / 2) >> 6;
+                let low = code - COARSE * high;
+                coarse[i] = high as u8;
+                fine[i] = low as u8;
+                sums[0][half][i % 4 / 2] += high as i16;
+                sums[1][half][i % 4 / 2] += low as i16;
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
     fn transpose(self, rows: [[u8; 64]; 16], to: &mut [[u8; 64]; 16]) {
         for (group, to) in to.iter_mut().enumerate() {
             *to = lanes(|i| rows[i / 4][4 * group + i % 4]);
         }
     }
     #[inline(always)]
-    fn start(self, _x: &[i16; 2], sum: i32, eights: i32) -> [i32; 16] {
-        [sum * (-8 * eights); 16]
+    fn start(self, x: &[i16; 2], eights: i32) -> [i32; 16] {
+        [(i32::from(x[0]) + i32::from(x[1])) * eights; 16]
     }
     #[inline(always)]
     fn add_products<const M: usize>(
@@ -265,7 +292,7 @@ impl Simd for Portable {
         lanes(|i| sum[i] * scales[i])
     }
     #[inline(always)]
-    fn row_scale(self, scale: i8) -> i32 {
+    fn row_scale(self, scale: i16) -> i32 {
         i32::from(scale)
     }
     #[inline(always)]

@@ -8,6 +8,12 @@ pub const BLOCK: usize = 32;
 /// Blocks of one step.
 pub const BLOCKS: usize = 8;
 
+/// What a coarse activation code counts in units of a fine one: an activation is `scale * (COARSE * coarse + fine)`.
+pub const COARSE: i32 = 64;
+
+/// The codes of the activations of a half: coarse, then fine ones, each in the order of two registers of codes.
+pub type HalfActivations = [[[u8; 64]; 2]; 2];
+
 /// Weights of one step.
 pub const STEP: usize = BLOCK * BLOCKS;
 
@@ -104,19 +110,20 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Writes the 64 bytes.
     fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
 
-    // Exact sums of codes times activations, one for each block. Activations lie within -127..=127.
+    // Exact sums of codes times activations, one for each block. Coarse codes of activations lie within -127..=127, fine
+    // ones within -32..=32.
 
     /// A half of zeros.
     fn zero_half(self) -> Self::Half;
     /// The sums of unsigned codes of at most `max` times `x`; `max` is a constant of at most 63.
-    fn dot(self, max: u8, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
+    fn dot(self, max: u8, codes: [Self::Codes; 2], x: &HalfActivations) -> Self::Half;
     /// The sums of signed codes times `x`, plus [`Simd::SIGNED_OFFSET`] times the sum of `x`.
-    fn dot_signed(self, codes: [Self::Codes; 2], x: [&[u8; 64]; 2]) -> Self::Half;
+    fn dot_signed(self, codes: [Self::Codes; 2], x: &HalfActivations) -> Self::Half;
     /// The sums of unsigned codes of at most 63 times `x` times the scale of their quarter.
     fn dot_scaled(
         self,
         codes: [Self::Codes; 2],
-        x: [&[u8; 64]; 2],
+        x: &HalfActivations,
         scales: [Self::QuarterScales; 2],
     ) -> Self::Half;
     /// The scales of the quarters of half `half`, from the 16 signed scales of a step's groups of 16 weights.
@@ -124,8 +131,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The sum for each block from the two halves of a step.
     fn join(self, halves: [Self::Half; 2]) -> Self::I32x8;
     /// For each block, the sum over its two groups of 16 weights of scale times `sums`; `scales` as in
-    /// [`Simd::quarter_scales`], `sums` two for each lane.
-    fn scale_sums(self, scales: &[u8; 16], sums: &[i16; 16]) -> Self::I32x8;
+    /// [`Simd::quarter_scales`], `sums` two for each lane, of coarse and of fine activations.
+    fn scale_sums(self, scales: &[u8; 16], sums: &[[i16; 16]; 2]) -> Self::I32x8;
 
     // Eight lanes.
 
@@ -164,14 +171,22 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The sums of four registers, each `((l0+l1)+(l2+l3)) + ((l4+l5)+(l6+l7))`.
     fn sum4(self, a: [Self::F32x8; 4]) -> [f32; 4];
 
+    // Quantizing activations.
+
+    /// The largest magnitude; infinite or NaN where a value is.
+    fn largest(self, x: &[f32; BLOCK]) -> f32;
+    /// Rounds `x * factor`, which lies within -8128.4..=8128.4, to the nearest integers (ties to even), and writes their
+    /// coarse and fine parts, each the first 16 and the last 16. Gives, for coarse and fine, first and last, the sum of
+    /// those at places 0 and 1 of every four, and of the others.
+    fn round_block(self, x: &[f32; BLOCK], factor: f32, to: [[&mut [u8; 16]; 2]; 2]) -> [[[i16; 2]; 2]; 2];
+
     // Panels.
 
     /// Transposes 16 rows of 64 bytes into 16 groups of 64: group g has bytes 4g..4g+4 of all rows.
     fn transpose(self, rows: [Self::Codes; 16], to: &mut [[u8; 64]; 16]);
     /// The start of sums of codes of which `8 * eights` is to be taken off: minus that times the sum of the activations.
-    /// `x` has -8 times the sum of those at places 0 and 1 of every four, and of those at 2 and 3; `sum` is the sum of
-    /// all.
-    fn start(self, x: &[i16; 2], sum: i32, eights: i32) -> Self::Sum;
+    /// `x` has -8 times the sum of those at places 0 and 1 of every four, and of those at 2 and 3.
+    fn start(self, x: &[i16; 2], eights: i32) -> Self::Sum;
     /// Adds the products of 16 unsigned codes of each row with as many activations of each of `M` rows.
     ///
     /// Where [`Simd::NARROW`] the sum is kept in two 16-bit parts, at places 0 and 1 of every four and at 2 and 3, which
@@ -188,7 +203,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The sum for each row times its scale, each scale made by [`Simd::row_scale`].
     fn widen_scaled(self, sum: Self::Sum, scales: &[i32; 16]) -> Self::I32x16;
     /// A row's scale in the form that [`Simd::widen_scaled`] takes.
-    fn row_scale(self, scale: i8) -> i32;
+    fn row_scale(self, scale: i16) -> i32;
     /// Zeros.
     fn zero_i32x16(self) -> Self::I32x16;
     /// Sixteen consecutive integers.

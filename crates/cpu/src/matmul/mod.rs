@@ -3,6 +3,8 @@
 //! One driver for each number of rows serves all formats: a format brings only its unpacking ([`Unpack`]).
 
 #![allow(unsafe_code)]
+// Loops over rows index several arrays side by side, and are unrolled.
+#![allow(clippy::needless_range_loop)]
 
 mod activations;
 mod float;
@@ -35,7 +37,7 @@ use crate::disjoint::DisjointMut;
 const FEW_ROWS: usize = 4;
 
 /// Up to so many rows of quantized activations the weights are not unpacked into panels.
-const FEW_QUANTIZED: usize = 2;
+const FEW_QUANTIZED: usize = 8;
 
 /// The least bytes of weights that a thread claims at a time, where there are enough.
 const CLAIM_BYTES: usize = 128 * 1024;
@@ -207,7 +209,7 @@ impl Product {
         match self.kind {
             Kind::Unpacked(unpacked) => {
                 assert!(
-                    call.activations.steps.len() == call.activations.parts() * k.div_ceil(STEP),
+                    call.activations.steps.len() == call.activations.rows * k.div_ceil(STEP),
                     "the activations are quantized"
                 );
                 Ok(unpacked.run(self.isa, call)?)

@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use heirloom_formats::Unpack;
-use heirloom_simd::{BLOCK, BLOCKS, Kernel, LANE_OF_BLOCK, STEP, Simd};
+use heirloom_simd::{BLOCK, BLOCKS, COARSE, Kernel, LANE_OF_BLOCK, STEP, Simd};
 
-use super::activations::{Activations, PARTS, QuantizedStep};
+use super::activations::{Activations, QuantizedStep};
 use super::scratch::{bytes_for, carve};
 use super::store::Store;
 
@@ -116,6 +116,7 @@ fn put_codes<S: Simd, U: Unpack>(s: S, rows: [S::Codes; ROWS], planes: usize, to
 
 /// Unpacks the first `rows` rows of `weight` into a panel; the others count as 0.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn pack<S: Simd, U: Unpack>(
     s: S,
     weight: &[u8],
@@ -169,8 +170,8 @@ fn pack<S: Simd, U: Unpack>(
                 for block in 0..BLOCKS {
                     let [a, b] = [groups[2 * block] as i8, groups[2 * block + 1] as i8];
                     let of = &mut ints[block * GROUP_INTS..][..GROUP_INTS];
-                    of[0][r] = s.row_scale(a);
-                    of[1][r] = s.row_scale(b);
+                    of[0][r] = s.row_scale(i16::from(a));
+                    of[1][r] = s.row_scale(i16::from(b));
                 }
             }
         }
@@ -189,7 +190,8 @@ fn pack<S: Simd, U: Unpack>(
     }
 }
 
-/// The sums of one block for 16 rows and `M` rows of activations, offsets taken off.
+/// The sums of one block for 16 rows and `M / 2` rows of activations, offsets taken off; `M` counts their coarse and fine
+/// parts.
 ///
 /// 16-bit parts of sums hold half of 32 products, or of 16 in groups: activations within -127..=127 times codes, less
 /// offset, within -16..=15 give at most 16 * 16 * 127 = 32512, and so do 8 * 32 * 127 in groups. Codes up to 31 without an
@@ -205,19 +207,26 @@ fn block<S: Simd, U: Unpack, const M: usize>(
     x: [&QuantizedStep; M],
 ) -> [S::I32x16; M] {
     let planes = codes.len() / 2;
-    let first: [&[u8; 16]; M] = x.map(|x| &x.codes[half][0].as_chunks::<16>().0[quarter]);
-    let last: [&[u8; 16]; M] = x.map(|x| &x.codes[half][1].as_chunks::<16>().0[quarter]);
+    let mut registers = [[&[0; 16]; M]; 2];
+    for m in 0..M {
+        for register in 0..2 {
+            let codes = &x[m / 2].codes[half][m % 2][register];
+            registers[register][m] = &codes.as_chunks::<16>().0[quarter];
+        }
+    }
     let mut out = [s.zero_i32x16(); M];
     if U::GROUPS {
-        for (group, x_codes) in [first, last].into_iter().enumerate() {
-            let mut sums = [s.start(&[0, 0], 0, 0); M];
+        for group in 0..2 {
+            let mut sums = [s.start(&[0, 0], 0); M];
             for m in 0..M {
-                let sum = i32::from(x[m].group_sums[2 * lane + group]);
-                sums[m] = s.start(&x[m].group_starts[lane][group], sum, U::OFFSET / 8);
+                sums[m] = s.start(&x[m / 2].group_starts[lane][m % 2][group], U::OFFSET / 8);
             }
-            s.add_products(&mut sums, &codes[group][quarter], x_codes);
-            for m in 0..M {
-                out[m] = s.add_i32x16(out[m], s.widen_scaled(sums[m], &scales[group]));
+            s.add_products(&mut sums, &codes[group][quarter], registers[group]);
+            for m in 0..M / 2 {
+                let coarse = s.widen_scaled(sums[2 * m], &scales[group]);
+                let fine = s.widen_scaled(sums[2 * m + 1], &scales[group]);
+                let both = s.add_i32x16(s.mul_i32x16(coarse, s.splat_i32x16(COARSE)), fine);
+                out[m] = if group == 0 { both } else { s.add_i32x16(out[m], both) };
             }
         }
         return out;
@@ -232,29 +241,32 @@ fn block<S: Simd, U: Unpack, const M: usize>(
     };
     for plane in 0..planes {
         let eights = if plane + 1 == planes { eights } else { 0 };
-        let mut sums = [s.start(&[0, 0], 0, 0); M];
+        let mut sums = [s.start(&[0, 0], 0); M];
         for m in 0..M {
-            sums[m] = s.start(&x[m].starts[lane], x[m].sums[lane], eights);
+            sums[m] = s.start(&x[m / 2].starts[lane][m % 2], eights);
         }
-        s.add_products(&mut sums, &codes[plane][quarter], first);
-        s.add_products(&mut sums, &codes[planes + plane][quarter], last);
-        for m in 0..M {
-            out[m] = if plane == 0 {
-                s.widen(sums[m])
+        s.add_products(&mut sums, &codes[plane][quarter], registers[0]);
+        s.add_products(&mut sums, &codes[planes + plane][quarter], registers[1]);
+        for m in 0..M / 2 {
+            let coarse = s.widen_scaled(sums[2 * m], &[s.row_scale(if plane == 0 { 64 } else { 1024 }); 16]);
+            let both = if plane == 0 {
+                s.add_i32x16(coarse, s.widen(sums[2 * m + 1]))
             } else {
-                s.add_i32x16(out[m], s.widen_scaled(sums[m], &[s.row_scale(16); 16]))
+                let fine = s.widen_scaled(sums[2 * m + 1], &[s.row_scale(16); 16]);
+                s.add_i32x16(out[m], s.add_i32x16(coarse, fine))
             };
+            out[m] = both;
         }
     }
     if !U::SIGNED && 8 * eights != U::OFFSET {
-        for m in 0..M {
+        for m in 0..M / 2 {
             out[m] = s.add_i32x16(out[m], s.splat_i32x16(x[m].sums[lane] * (8 * eights)));
         }
     }
     out
 }
 
-/// One panel times `M` rows of activations: [M][16].
+/// One panel times `M / 2` rows of activations: [M / 2][16].
 #[inline(always)]
 fn tile<S: Simd, U: Unpack, const M: usize>(
     s: S,
@@ -289,7 +301,7 @@ fn tile<S: Simd, U: Unpack, const M: usize>(
                 };
                 let sums = block::<S, U, M>(s, codes, ints, half, quarter, lane, x);
                 let scales = s.load_f32x16(&floats[index * per_block]);
-                for m in 0..M {
+                for m in 0..M / 2 {
                     let acc = &mut acc[m][lane];
                     let scales = s.mul_f32x16(scales, s.splat_f32x16(x[m].scales[lane]));
                     let mut sum = s.fma_f32x16(s.to_f32x16(sums[m]), scales, s.load_f32x16(acc));
@@ -302,7 +314,7 @@ fn tile<S: Simd, U: Unpack, const M: usize>(
             }
         }
     }
-    for m in 0..M {
+    for m in 0..M / 2 {
         let sum2 = |a: usize, b: usize| s.add_f32x16(s.load_f32x16(&acc[m][a]), s.load_f32x16(&acc[m][b]));
         let low = s.add_f32x16(sum2(0, 1), sum2(2, 3));
         let high = s.add_f32x16(sum2(4, 5), sum2(6, 7));
@@ -334,16 +346,15 @@ impl<U: Unpack> Panels<'_, U> {
                 &mut ints[i * layout.ints()..][..layout.ints()],
             );
         }
-        // Parts of rows; a tile holds both parts of each of its rows.
         let mut row = 0;
-        while row < activations.parts() {
+        while row < activations.rows {
             if cancelled() {
                 return;
             }
             let mut x: [&[QuantizedStep]; M] = [&[]; M];
             for (m, x) in x.iter_mut().enumerate() {
                 // Beyond the last row its products are computed again, and not stored.
-                *x = activations.part_steps((row + m).min(activations.parts() - 1));
+                *x = activations.row_steps((row + m).min(activations.rows - 1));
             }
             for i in 0..panels {
                 let first = rows.start + i * ROWS;
@@ -354,12 +365,11 @@ impl<U: Unpack> Panels<'_, U> {
                 };
                 let mut out = [[0.0; 16]; M];
                 tile::<S, U, M>(s, panel, layout, blocks, x, &mut out);
-                for m in (0..M.min(activations.parts() - row)).step_by(PARTS) {
-                    let both: [f32; ROWS] = std::array::from_fn(|i| out[m][i] + out[m + 1][i]);
-                    store.few((row + m) / PARTS, first, &both[..(rows.end - first).min(ROWS)]);
+                for m in 0..(M / 2).min(activations.rows - row) {
+                    store.few(row + m, first, &out[m][..(rows.end - first).min(ROWS)]);
                 }
             }
-            row += M;
+            row += M / 2;
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use heirloom_formats::Unpack;
 use heirloom_simd::{BLOCK, BLOCKS, Kernel, Simd, prefetch};
 
-use super::activations::{Activations, PARTS, QuantizedStep};
+use super::activations::{Activations, QuantizedStep};
 use super::store::Store;
 
 /// The most bytes that eight records of one block take.
@@ -34,7 +34,7 @@ fn half<S: Simd, U: Unpack, const M: usize>(
     let scales = s.quarter_scales(groups, half);
     let mut sums = [s.zero_half(); M];
     for m in 0..M {
-        let x = [&x[m].codes[half][0], &x[m].codes[half][1]];
+        let x = &x[m].codes[half];
         sums[m] = if U::GROUPS {
             s.dot_scaled(codes, x, scales)
         } else if U::SIGNED {
@@ -149,31 +149,55 @@ fn row<S: Simd, U: Unpack, const M: usize>(s: S, row: &[u8], x: [&[QuantizedStep
 
 impl<U: Unpack> Vector<'_, U> {
     #[inline(always)]
-    fn rows<S: Simd, const M: usize>(self, s: S) {
-        let Vector { weight, rows, activations, store, .. } = self;
+    fn rows<S: Simd>(self, s: S) {
+        let Vector { weight, ref rows, activations, .. } = self;
         let row_bytes = activations.k / (BLOCK * U::RECORD_BLOCKS) * U::RECORD_BYTES;
-        let mut x: [&[QuantizedStep]; M] = [&[]; M];
-        for (m, x) in x.iter_mut().enumerate() {
-            // Beyond the last row its products are computed again, and not stored.
-            *x = activations.part_steps(m.min(activations.parts() - 1));
-        }
         let mut n = rows.start;
         while n < rows.end {
             let count = (rows.end - n).min(4);
-            let mut acc = [[s.splat_f32x8(0.0); 4]; M];
-            for i in 0..count {
-                let of_row = row::<S, U, M>(s, &weight[(n + i) * row_bytes..][..row_bytes], x);
-                for m in 0..M {
-                    acc[m][i] = of_row[m];
-                }
-            }
-            for row in 0..(M / PARTS).min(activations.rows) {
-                let (coarse, fine) = (s.sum4(acc[PARTS * row]), s.sum4(acc[PARTS * row + 1]));
-                let both: [f32; 4] = std::array::from_fn(|i| coarse[i] + fine[i]);
-                store.few(row, n, &both[..count]);
+            let weight = &weight[n * row_bytes..(n + count) * row_bytes];
+            // The rows of weights stay near while all activations pass.
+            let mut first = 0;
+            while first < activations.rows {
+                first += match activations.rows - first {
+                    1 => self.few::<S, 1>(s, weight, row_bytes, n, first),
+                    2 => self.few::<S, 2>(s, weight, row_bytes, n, first),
+                    _ => self.few::<S, 4>(s, weight, row_bytes, n, first),
+                };
             }
             n += count;
         }
+    }
+
+    /// At most four rows of weights, the first of which is row `n`, times `M` rows of activations from `first` on.
+    #[inline(always)]
+    fn few<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        weight: &[u8],
+        row_bytes: usize,
+        n: usize,
+        first: usize,
+    ) -> usize {
+        let activations = self.activations;
+        let mut x: [&[QuantizedStep]; M] = [&[]; M];
+        for (m, x) in x.iter_mut().enumerate() {
+            // Beyond the last row its products are computed again, and not stored.
+            *x = activations.row_steps((first + m).min(activations.rows - 1));
+        }
+        let mut acc = [[s.splat_f32x8(0.0); 4]; M];
+        let mut count = 0;
+        for weight in weight.chunks_exact(row_bytes) {
+            let of_row = row::<S, U, M>(s, weight, x);
+            for m in 0..M {
+                acc[m][count & 3] = of_row[m];
+            }
+            count += 1;
+        }
+        for m in 0..M.min(activations.rows - first) {
+            self.store.few(first + m, n, &s.sum4(acc[m])[..count]);
+        }
+        M
     }
 }
 
@@ -182,9 +206,6 @@ impl<U: Unpack> Kernel for Vector<'_, U> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.activations.rows {
-            1 => self.rows::<S, PARTS>(s),
-            _ => self.rows::<S, { 2 * PARTS }>(s),
-        }
+        self.rows(s)
     }
 }

@@ -135,7 +135,6 @@ fn widths(format: &Format) -> Vec<usize> {
     all.into_iter().filter(|k| k % format.elements == 0).collect()
 }
 
-// proves: N4
 #[test]
 fn products_are_within_half_a_quantization_step_of_the_decoded_weights() {
     let mut random = Random(1);

@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, join16, mem, op};
-use crate::{Kernel, Level, Simd};
+use crate::{COARSE, HalfActivations, Kernel, Level, Simd};
 
 /// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,22 @@ impl Avx2 {
             && is_x86_feature_detected!("f16c");
         has.then_some(Avx2(()))
     }
+}
+
+/// Both registers of pairs through the same instructions.
+macro_rules! both {
+    (($($name:ident),+) => $e:expr) => {
+        [
+            {
+                $(let $name = $name[0];)+
+                op!($e)
+            },
+            {
+                $(let $name = $name[1];)+
+                op!($e)
+            },
+        ]
+    };
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -40,10 +56,63 @@ fn bit_bytes<const UPPER: bool>() -> __m256i {
     ))
 }
 
+/// `a` in all 32-bit elements of the low lane, `b` in those of the high one. Written out: the compiler would shuffle
+/// instead of broadcasting from memory.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast_two(a: &[u8; 4], b: &[u8; 4]) -> __m256i {
+    let (mut low, high): (__m256i, __m256i);
+    // SAFETY: AVX2 instructions that write registers alone and read the borrowed arrays of four bytes.
+    unsafe {
+        std::arch::asm!(
+            "vpbroadcastd {low}, dword ptr [{a}]",
+            "vpbroadcastd {high}, dword ptr [{b}]",
+            a = in(reg) a.as_ptr(),
+            b = in(reg) b.as_ptr(),
+            low = out(ymm_reg) low,
+            high = out(ymm_reg) high,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+        std::arch::asm!(
+            "vpblendd {low}, {low}, {high}, 0xF0",
+            low = inout(ymm_reg) low,
+            high = in(ymm_reg) high,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    low
+}
+
 /// Adds the 64-bit elements of each 128-bit lane to each other, as 32-bit integers: in each lane a and b by turns.
 #[inline(always)]
 fn add_halves([a, b]: [__m256i; 2]) -> __m256i {
     op!(_mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)))
+}
+
+/// As [`add_halves`], of 16-bit integers.
+#[inline(always)]
+fn add_pairs([a, b]: [__m256i; 2]) -> __m256i {
+    op!(_mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)))
+}
+
+/// The products of unsigned codes and activations, of four codes each: of both registers, two neighbours.
+#[inline(always)]
+fn pairs(simd: Avx2, [codes0, codes1]: [[__m256i; 2]; 2], x: &[[u8; 64]; 2]) -> [__m256i; 2] {
+    let (x0, x1) = (simd.load(&x[0]), simd.load(&x[1]));
+    both!((codes0, x0, codes1, x1) => _mm256_add_epi16(
+        _mm256_maddubs_epi16(codes0, x0),
+        _mm256_maddubs_epi16(codes1, x1)
+    ))
+}
+
+/// The products of signed codes and activations, of two neighbours, for each register.
+#[inline(always)]
+fn signed_pairs(simd: Avx2, [codes0, codes1]: [[__m256i; 2]; 2], x: &[[u8; 64]; 2]) -> [[__m256i; 2]; 2] {
+    let (x0, x1) = (simd.load(&x[0]), simd.load(&x[1]));
+    [
+        both!((codes0, x0) => _mm256_maddubs_epi16(_mm256_abs_epi8(codes0), _mm256_sign_epi8(x0, codes0))),
+        both!((codes1, x1) => _mm256_maddubs_epi16(_mm256_abs_epi8(codes1), _mm256_sign_epi8(x1, codes1))),
+    ]
 }
 
 #[inline(always)]
@@ -171,22 +240,6 @@ fn transpose8(r: [__m256i; 8]) -> [__m256i; 8] {
     })
 }
 
-/// Both registers of pairs through the same instructions.
-macro_rules! both {
-    (($($name:ident),+) => $e:expr) => {
-        [
-            {
-                $(let $name = $name[0];)+
-                op!($e)
-            },
-            {
-                $(let $name = $name[1];)+
-                op!($e)
-            },
-        ]
-    };
-}
-
 impl Simd for Avx2 {
     const LEVEL: Level = Level::Avx2;
     const NARROW: bool = true;
@@ -258,11 +311,9 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn load_bits(self, bits: [&[u8; 4]; 4]) -> [__m256i; 2] {
-        let b = bits.map(|b| i32::from_le_bytes(*b));
         op!({
             let shift = _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4);
-            let ab = _mm256_blend_epi32::<0xF0>(_mm256_set1_epi32(b[0]), _mm256_set1_epi32(b[1]));
-            let cd = _mm256_blend_epi32::<0xF0>(_mm256_set1_epi32(b[2]), _mm256_set1_epi32(b[3]));
+            let [ab, cd] = [broadcast_two(bits[0], bits[1]), broadcast_two(bits[2], bits[3])];
             [_mm256_sllv_epi32(ab, shift), _mm256_sllv_epi32(cd, shift)]
         })
     }
@@ -289,39 +340,46 @@ impl Simd for Avx2 {
         op!(_mm256_setzero_si256())
     }
     #[inline(always)]
-    fn dot(self, max: u8, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
+    fn dot(self, max: u8, codes: [[__m256i; 2]; 2], x: &HalfActivations) -> __m256i {
         debug_assert!(max <= 63);
-        let ([x0, x1], [codes0, codes1]) = ([self.load(x[0]), self.load(x[1])], codes);
-        let [a, b]: [__m256i; 2] = both!((codes0, x0, codes1, x1) => _mm256_add_epi16(
-            _mm256_maddubs_epi16(codes0, x0),
-            _mm256_maddubs_epi16(codes1, x1)
-        ));
+        let [coarse, fine] = [pairs(self, codes, &x[0]), pairs(self, codes, &x[1])];
         if max <= 31 {
             op!({
-                let sums = _mm256_add_epi16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-                _mm256_madd_epi16(sums, ones())
+                let coarse = _mm256_madd_epi16(add_pairs(coarse), _mm256_set1_epi16(COARSE as i16));
+                _mm256_add_epi32(coarse, _mm256_madd_epi16(add_pairs(fine), ones()))
             })
         } else {
-            add_halves(op!([_mm256_madd_epi16(a, ones()), _mm256_madd_epi16(b, ones())]))
+            add_halves(both!((coarse, fine) => {
+                let coarse = _mm256_madd_epi16(coarse, _mm256_set1_epi16(COARSE as i16));
+                _mm256_add_epi32(coarse, _mm256_madd_epi16(fine, ones()))
+            }))
         }
     }
     #[inline(always)]
-    fn dot_signed(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2]) -> __m256i {
-        let ([x0, x1], [codes0, codes1]) = ([self.load(x[0]), self.load(x[1])], codes);
-        add_halves(both!((codes0, x0, codes1, x1) => {
-            let a = _mm256_maddubs_epi16(_mm256_abs_epi8(codes0), _mm256_sign_epi8(x0, codes0));
-            let b = _mm256_maddubs_epi16(_mm256_abs_epi8(codes1), _mm256_sign_epi8(x1, codes1));
-            _mm256_add_epi32(_mm256_madd_epi16(a, ones()), _mm256_madd_epi16(b, ones()))
+    fn dot_signed(self, codes: [[__m256i; 2]; 2], x: &HalfActivations) -> __m256i {
+        let [coarse, fine] = [signed_pairs(self, codes, &x[0]), signed_pairs(self, codes, &x[1])];
+        let ([coarse0, coarse1], [fine0, fine1]) = (coarse, fine);
+        add_halves(both!((coarse0, coarse1, fine0, fine1) => {
+            let weight = _mm256_set1_epi16(COARSE as i16);
+            let coarse =
+                _mm256_add_epi32(_mm256_madd_epi16(coarse0, weight), _mm256_madd_epi16(coarse1, weight));
+            // Fine activations are within -32..=32: two pairs fit 16 bits.
+            let fine = _mm256_madd_epi16(_mm256_add_epi16(fine0, fine1), ones());
+            _mm256_add_epi32(coarse, fine)
         }))
     }
     #[inline(always)]
-    fn dot_scaled(self, codes: [[__m256i; 2]; 2], x: [&[u8; 64]; 2], scales: [[__m256i; 2]; 2]) -> __m256i {
-        let ([x0, x1], [codes0, codes1], [scales0, scales1]) =
-            ([self.load(x[0]), self.load(x[1])], codes, scales);
-        add_halves(both!((codes0, x0, scales0, codes1, x1, scales1) => {
+    fn dot_scaled(self, codes: [[__m256i; 2]; 2], x: &HalfActivations, scales: [[__m256i; 2]; 2]) -> __m256i {
+        let ([x0, x1], [fine0, fine1]) =
+            ([self.load(&x[0][0]), self.load(&x[0][1])], [self.load(&x[1][0]), self.load(&x[1][1])]);
+        let ([codes0, codes1], [scales0, scales1]) = (codes, scales);
+        add_halves(both!((codes0, x0, fine0, scales0, codes1, x1, fine1, scales1) => {
             let a = _mm256_madd_epi16(_mm256_maddubs_epi16(codes0, x0), scales0);
             let b = _mm256_madd_epi16(_mm256_maddubs_epi16(codes1, x1), scales1);
-            _mm256_add_epi32(a, b)
+            let fine_a = _mm256_madd_epi16(_mm256_maddubs_epi16(codes0, fine0), scales0);
+            let fine_b = _mm256_madd_epi16(_mm256_maddubs_epi16(codes1, fine1), scales1);
+            let coarse = _mm256_slli_epi32::<6>(_mm256_add_epi32(a, b));
+            _mm256_add_epi32(coarse, _mm256_add_epi32(fine_a, fine_b))
         }))
     }
     #[inline(always)]
@@ -356,8 +414,8 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn start(self, x: &[i16; 2], _sum: i32, eights: i32) -> [__m256i; 2] {
-        let pair = i32::from(x[1]) << 16 | i32::from(x[0]) & 0xffff;
+    fn start(self, x: &[i16; 2], eights: i32) -> [__m256i; 2] {
+        let pair = (i32::from(x[1]) << 16) | (i32::from(x[0]) & 0xffff);
         // A product by a constant power of two is a shift.
         let v = op!(_mm256_mullo_epi16(_mm256_set1_epi32(pair), _mm256_set1_epi16(eights as i16)));
         [v, v]
@@ -393,9 +451,9 @@ impl Simd for Avx2 {
         both!((sum, scales) => _mm256_madd_epi16(sum, scales))
     }
     #[inline(always)]
-    fn row_scale(self, scale: i8) -> i32 {
+    fn row_scale(self, scale: i16) -> i32 {
         let scale = i32::from(scale);
-        scale << 16 | scale & 0xffff
+        (scale << 16) | (scale & 0xffff)
     }
     #[inline(always)]
     fn zero_i32x16(self) -> [__m256i; 2] {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::{BLOCK_OF_LANE, GROUP_ORDER, eight_lanes, join16, mem, op};
-use crate::{Kernel, Level, Simd};
+use crate::{HalfActivations, Kernel, Level, Simd};
 
 /// Proof that the processor has AVX-512 F, BW, DQ, VL and VNNI, and AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,26 @@ static QUARTER_ORDER: [[[u8; 64]; 2]; 2] = quarter_order();
 #[inline(always)]
 fn load64(bytes: &[u8; 64]) -> __m512i {
     mem!(_mm512_loadu_si512(bytes.as_ptr().cast()))
+}
+
+/// The sums of four products each, of both registers.
+#[inline(always)]
+fn products(codes: [__m512i; 2], x: &[[u8; 64]; 2]) -> __m512i {
+    let (x0, x1) = (load64(&x[0]), load64(&x[1]));
+    op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[0], x0), codes[1], x1))
+}
+
+/// The sums of four products times their scale, of both registers.
+#[inline(always)]
+fn scaled_products(codes: [__m512i; 2], x: &[[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
+    let (x0, x1) = (load64(&x[0]), load64(&x[1]));
+    // Four products of codes of at most 63 fit 16 bits, so the 16-bit product with (scale, 0) is exact.
+    op!({
+        let zero = _mm512_setzero_si512();
+        let a = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
+        let b = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[1], x1), scales[1]);
+        _mm512_add_epi32(a, b)
+    })
 }
 
 /// From four rows: result j has, in 128-bit lane l, element 4l + j of each row.
@@ -164,26 +184,22 @@ impl Simd for Avx512 {
         op!(_mm512_setzero_si512())
     }
     #[inline(always)]
-    fn dot(self, _max: u8, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
-        let (x0, x1) = (load64(x[0]), load64(x[1]));
-        op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[0], x0), codes[1], x1))
+    fn dot(self, _max: u8, codes: [__m512i; 2], x: &HalfActivations) -> __m512i {
+        let coarse = products(codes, &x[0]);
+        let fine = products(codes, &x[1]);
+        op!(_mm512_add_epi32(_mm512_slli_epi32::<6>(coarse), fine))
     }
     #[inline(always)]
-    fn dot_signed(self, codes: [__m512i; 2], x: [&[u8; 64]; 2]) -> __m512i {
+    fn dot_signed(self, codes: [__m512i; 2], x: &HalfActivations) -> __m512i {
         // As unsigned codes, 128 larger.
         let flip = self.splat(0x80);
-        self.dot(63, [self.xor(codes[0], flip), self.xor(codes[1], flip)], x)
+        self.dot(u8::MAX, [self.xor(codes[0], flip), self.xor(codes[1], flip)], x)
     }
     #[inline(always)]
-    fn dot_scaled(self, codes: [__m512i; 2], x: [&[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
-        let (x0, x1) = (load64(x[0]), load64(x[1]));
-        // Four products of codes of at most 63 fit 16 bits, so the 16-bit product with (scale, 0) is exact.
-        op!({
-            let zero = _mm512_setzero_si512();
-            let a = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
-            let b = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[1], x1), scales[1]);
-            _mm512_add_epi32(a, b)
-        })
+    fn dot_scaled(self, codes: [__m512i; 2], x: &HalfActivations, scales: [__m512i; 2]) -> __m512i {
+        let coarse = scaled_products(codes, &x[0], scales);
+        let fine = scaled_products(codes, &x[1], scales);
+        op!(_mm512_add_epi32(_mm512_slli_epi32::<6>(coarse), fine))
     }
     #[inline(always)]
     fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [__m512i; 2] {
@@ -233,8 +249,8 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
-    fn start(self, _x: &[i16; 2], sum: i32, eights: i32) -> __m512i {
-        op!(_mm512_set1_epi32(sum * (-8 * eights)))
+    fn start(self, x: &[i16; 2], eights: i32) -> __m512i {
+        op!(_mm512_set1_epi32((i32::from(x[0]) + i32::from(x[1])) * eights))
     }
     #[inline(always)]
     fn add_products<const M: usize>(self, sums: &mut [__m512i; M], codes: &[[u8; 64]; 4], x: [&[u8; 16]; M]) {
@@ -255,7 +271,7 @@ impl Simd for Avx512 {
         self.mul_i32x16(sum, self.load_i32x16(scales))
     }
     #[inline(always)]
-    fn row_scale(self, scale: i8) -> i32 {
+    fn row_scale(self, scale: i16) -> i32 {
         i32::from(scale)
     }
     #[inline(always)]

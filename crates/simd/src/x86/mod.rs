@@ -54,11 +54,15 @@ fn join16(f: [u16; 4]) -> i64 {
 macro_rules! eight_lanes {
     () => {
         #[inline(always)]
-        fn scale_sums(self, scales: &[u8; 16], sums: &[i16; 16]) -> __m256i {
-            let order = mem!(_mm_loadu_si128(GROUP_ORDER.as_ptr().cast()));
-            let scales = mem!(_mm_loadu_si128(scales.as_ptr().cast()));
-            let sums = mem!(_mm256_loadu_si256(sums.as_ptr().cast()));
-            op!(_mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_shuffle_epi8(scales, order)), sums))
+        fn scale_sums(self, scales: &[u8; 16], sums: &[[i16; 16]; 2]) -> __m256i {
+            mem!({
+                let order = _mm_loadu_si128(GROUP_ORDER.as_ptr().cast());
+                let scales = _mm_loadu_si128(scales.as_ptr().cast());
+                let scales = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(scales, order));
+                let coarse = _mm256_madd_epi16(scales, _mm256_loadu_si256(sums[0].as_ptr().cast()));
+                let fine = _mm256_madd_epi16(scales, _mm256_loadu_si256(sums[1].as_ptr().cast()));
+                _mm256_add_epi32(_mm256_slli_epi32::<6>(coarse), fine)
+            })
         }
         #[inline(always)]
         fn i32x8(self, from: &[i32; 8]) -> __m256i {
@@ -134,6 +138,64 @@ macro_rules! eight_lanes {
         #[inline(always)]
         fn fma_f32x8(self, a: __m256, b: __m256, c: __m256) -> __m256 {
             op!(_mm256_fmadd_ps(a, b, c))
+        }
+        #[inline(always)]
+        fn largest(self, x: &[f32; 32]) -> f32 {
+            let (x, _) = x.as_chunks::<8>();
+            // As integers, the bits of |x| have the order of |x|, infinity and NaN above all.
+            f32::from_bits(mem!({
+                let magnitude = _mm256_set1_epi32(i32::MAX);
+                let a = _mm256_and_si256(_mm256_loadu_si256(x[0].as_ptr().cast()), magnitude);
+                let b = _mm256_and_si256(_mm256_loadu_si256(x[1].as_ptr().cast()), magnitude);
+                let c = _mm256_and_si256(_mm256_loadu_si256(x[2].as_ptr().cast()), magnitude);
+                let d = _mm256_and_si256(_mm256_loadu_si256(x[3].as_ptr().cast()), magnitude);
+                let m = _mm256_max_epi32(_mm256_max_epi32(a, b), _mm256_max_epi32(c, d));
+                let m = _mm_max_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256::<1>(m));
+                let m = _mm_max_epi32(m, _mm_shuffle_epi32::<0b01_00_11_10>(m));
+                let m = _mm_max_epi32(m, _mm_shuffle_epi32::<0b10_11_00_01>(m));
+                _mm_cvtsi128_si32(m) as u32
+            }))
+        }
+        #[inline(always)]
+        fn round_block(self, x: &[f32; 32], factor: f32, to: [[&mut [u8; 16]; 2]; 2]) -> [[[i16; 2]; 2]; 2] {
+            let (x, _) = x.as_chunks::<8>();
+            let [[coarse_first, coarse_last], [fine_first, fine_last]] = to;
+            let parts = mem!({
+                let factor = _mm256_set1_ps(factor);
+                let a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x[0].as_ptr()), factor));
+                let b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x[1].as_ptr()), factor));
+                let c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x[2].as_ptr()), factor));
+                let d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x[3].as_ptr()), factor));
+                let (ab, cd) = (_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+                let half = _mm256_set1_epi16(32);
+                let coarse_ab = _mm256_srai_epi16::<6>(_mm256_add_epi16(ab, half));
+                let coarse_cd = _mm256_srai_epi16::<6>(_mm256_add_epi16(cd, half));
+                let fine_ab = _mm256_sub_epi16(ab, _mm256_slli_epi16::<6>(coarse_ab));
+                let fine_cd = _mm256_sub_epi16(cd, _mm256_slli_epi16::<6>(coarse_cd));
+                // Packing works within 128-bit lanes: put the 32-bit pieces back in order.
+                let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+                [
+                    _mm256_permutevar8x32_epi32(_mm256_packs_epi16(coarse_ab, coarse_cd), order),
+                    _mm256_permutevar8x32_epi32(_mm256_packs_epi16(fine_ab, fine_cd), order),
+                ]
+            });
+            mem!({
+                _mm_storeu_si128(coarse_first.as_mut_ptr().cast(), _mm256_castsi256_si128(parts[0]));
+                _mm_storeu_si128(coarse_last.as_mut_ptr().cast(), _mm256_extracti128_si256::<1>(parts[0]));
+                _mm_storeu_si128(fine_first.as_mut_ptr().cast(), _mm256_castsi256_si128(parts[1]));
+                _mm_storeu_si128(fine_last.as_mut_ptr().cast(), _mm256_extracti128_si256::<1>(parts[1]));
+            });
+            let mut sums = [[[0; 2]; 2]; 2];
+            for (codes, sums) in parts.into_iter().zip(&mut sums) {
+                let both = op!({
+                    let pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), codes);
+                    let pairs = _mm256_add_epi16(pairs, _mm256_shuffle_epi32::<0b01_00_11_10>(pairs));
+                    let pairs = _mm256_add_epi16(pairs, _mm256_shuffle_epi32::<0b10_11_00_01>(pairs));
+                    [_mm256_cvtsi256_si32(pairs), _mm_cvtsi128_si32(_mm256_extracti128_si256::<1>(pairs))]
+                });
+                *sums = both.map(|s| [s as i16, (s >> 16) as i16]);
+            }
+            sums
         }
         #[inline(always)]
         fn sum4(self, a: [__m256; 4]) -> [f32; 4] {
