@@ -64,13 +64,19 @@ def test_each_token_is_a_line_and_the_report_ends_the_output(smollm2):
 
 # proves: Z1, K1
 def test_two_thousand_tokens_grow_memory_by_what_is_appended(smollm2):
-    arguments = ["--prompt", "Count.", "--max-tokens", 2000, "--temperature", 0, "--ignore-eos"]
-    report = heirloom_cli.generate_report(smollm2.onnx, *arguments)
-    assert report["generated_tokens"] == 2000
-    assert report["stop_reason"] == "length"
-    assert report["state_copied_bytes"] == 0
-    assert report["state_appended_bytes_per_token"] == 2 * 30 * 3 * 64 * 2
-    assert report["steady_allocations_per_token"] == 0
+    arguments = ["--tokens", "504,3575", "--temperature", 0, "--ignore-eos", "--max-tokens"]
+    short, long = (heirloom_cli.generate_report(smollm2.onnx, *arguments, count) for count in (500, 2000))
+    for report, count in ((short, 500), (long, 2000)):
+        assert report["generated_tokens"] == count
+        assert report["stop_reason"] == "length"
+        assert report["state_copied_bytes"] == 0
+        assert report["state_appended_bytes_per_token"] == 2 * 30 * 3 * 64 * 2
+    assert long["state_reserved_bytes"] == short["state_reserved_bytes"], "the reserve is made once"
+    assert long["steady_allocations_per_token"] == short["steady_allocations_per_token"] < 8
+    appended = long["state_retained_bytes"] - short["state_retained_bytes"]
+    assert appended == 1500 * long["state_appended_bytes_per_token"]
+    grown = long["peak_private_bytes"] - short["peak_private_bytes"]
+    assert abs(grown - appended) <= 0.02 * appended, f"{grown} bytes for {appended} appended"
 
 
 def test_private_memory_of_qwen_stays_small(qwen):
