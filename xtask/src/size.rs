@@ -75,7 +75,8 @@ fn build(with_extensions: bool) -> Result<Library, Faults> {
     if !with_extensions {
         cargo.arg("--no-default-features");
     }
-    let status = cargo.status().map_err(|error| Faults::one(format!("`cargo` could not be started: {error}")))?;
+    let status =
+        cargo.status().map_err(|error| Faults::one(format!("`cargo` could not be started: {error}")))?;
     if !status.success() {
         return Err(Faults::one(format!("{CRATE} does not build")));
     }

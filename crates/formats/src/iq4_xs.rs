@@ -59,12 +59,11 @@ impl Block<136, 256> for Iq4Xs {
     }
 
     fn declare(record: StructBuilder) -> StructBuilder {
-        let record =
-            record.field("scale", Float16).bits("scales_high", &[("bits", 2)], 8).bits(
-                "scales_low",
-                &[("bits", 4)],
-                8,
-            );
+        let record = record.field("scale", Float16).bits("scales_high", &[("bits", 2)], 8).bits(
+            "scales_low",
+            &[("bits", 4)],
+            8,
+        );
         with_bit_rows(record, "codes", &NIBBLES, 16, 8).constant("table", table())
     }
 

@@ -58,7 +58,10 @@ impl Block<36, 64> for Nf4 {
 
     fn declare(record: StructBuilder) -> StructBuilder {
         let table = Tensor::from_vec(&[16], TABLE.into()).expect("16 numbers");
-        record.field("scale", Float).bits("codes", &[("second", 4), ("first", 4)], 32).constant("table", table)
+        record
+            .field("scale", Float)
+            .bits("codes", &[("second", 4), ("first", 4)], 32)
+            .constant("table", table)
     }
 
     fn decoder(body: &mut Body) -> Val {

@@ -96,12 +96,7 @@ impl Unpack for Q4K {
 
 /// The low four bits of half `half` of Q4_K and Q5_K, whose 4 rows of 32 bytes begin at byte `at`.
 #[inline(always)]
-pub(crate) fn nibble_row_registers<S: Simd>(
-    simd: S,
-    record: &[u8],
-    half: usize,
-    at: usize,
-) -> [S::Codes; 2] {
+pub(crate) fn nibble_row_registers<S: Simd>(simd: S, record: &[u8], half: usize, at: usize) -> [S::Codes; 2] {
     let low = simd.splat(15);
     let of = at + 64 * half;
     let (a, b) = (unpack::bytes(record, of), unpack::bytes(record, of + 32));

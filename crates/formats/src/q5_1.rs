@@ -10,7 +10,7 @@ use crate::declare::NIBBLES;
 use crate::fit::{inverse, range};
 use crate::format::Format;
 use crate::half_floats::{f16_at, put_f16};
-use crate::q5_0::{five_bit_registers, five_bit_codes, put_five_bit_codes};
+use crate::q5_0::{five_bit_codes, five_bit_registers, put_five_bit_codes};
 use crate::unpack::{self, Unpack};
 
 /// The format: `scale` (`d`), `minimum` (`m`), the fifth bit of each code (`qh`), then 16 bytes whose low nibbles

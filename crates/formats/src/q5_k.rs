@@ -98,10 +98,7 @@ impl Unpack for Q5K {
 #[inline(always)]
 fn fifth_bits<S: Simd>(simd: S, record: &[u8], half: usize, at: usize) -> S::Codes {
     let bits = simd.load_quarters([unpack::bytes(record, at); 4]);
-    let bits = if half == 0 {
-        simd.shl_quarters::<4, 3, 2, 1>(bits)
-    } else {
-        simd.shr_quarters::<0, 1, 2, 3>(bits)
-    };
+    let bits =
+        if half == 0 { simd.shl_quarters::<4, 3, 2, 1>(bits) } else { simd.shr_quarters::<0, 1, 2, 3>(bits) };
     simd.and(bits, simd.splat(16))
 }

@@ -56,9 +56,10 @@ impl Block<54, 256> for Tq1_0 {
     }
 
     fn declare(record: StructBuilder) -> StructBuilder {
-        let record = PARTS.iter().zip(NAMES).fold(record, |record, (&(_, count, _), name)| {
-            record.tensor(name, Uint8, &[count])
-        });
+        let record = PARTS
+            .iter()
+            .zip(NAMES)
+            .fold(record, |record, (&(_, count, _), name)| record.tensor(name, Uint8, &[count]));
         record.field("scale", Float16)
     }
 

@@ -333,10 +333,8 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
             (None, Store::Floats) => format!("Slot::Floats(&mut {})", place.place()),
             (None, Store::Packed) => format!("Slot::Packed(&mut {})", place.place()),
             (None, Store::Message) => {
-                {
                 let stars = if place.is_inline { "*" } else { "**" };
                 format!("Slot::Message(&mut {stars}{}.get_or_insert_default())", place.place())
-            }
             }
             (None, Store::Messages) => format!("Slot::Messages(&mut {})", place.place()),
         };
@@ -369,14 +367,12 @@ fn wire(out: &mut String, it: &Message, places: &[Place<'_>]) {
             (None, Store::Ints) => place.read("FieldValue::ints(&it)", "None"),
             (None, Store::Floats) => place.read("FieldValue::floats(&it)", "None"),
             (None, Store::Packed) => place.read("FieldValue::packed(&it)", "None"),
-            (None, Store::Message) => place.read(&format!("FieldValue::message({})", place.unboxed()), "None"),
+            (None, Store::Message) => {
+                place.read(&format!("FieldValue::message({})", place.unboxed()), "None")
+            }
             (None, Store::Messages) => place.read("FieldValue::messages(&it)", "None"),
         };
-        _ = writeln!(
-            out,
-            "{}if let Some(value) = {get} {{ visitor(&fields[{index}], value); }}",
-            place.cfg
-        );
+        _ = writeln!(out, "{}if let Some(value) = {get} {{ visitor(&fields[{index}], value); }}", place.cfg);
     }
     out.push_str("}\n}\n\n");
 }

@@ -31,7 +31,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 fn files(set: &schema::Descriptors) -> Result<Vec<(String, String)>, Faults> {
     let schema = schema::Schema::new(set)?;
     let methods = (METHODS.to_owned(), emit::method_list(&schema));
-    let messages = emit::files(&schema)?.into_iter().map(|(name, text)| (format!("{GENERATED}/{name}.rs"), text));
+    let messages =
+        emit::files(&schema)?.into_iter().map(|(name, text)| (format!("{GENERATED}/{name}.rs"), text));
     messages.chain([methods]).map(|(path, text)| Ok((path, format_rust(&text)?))).collect()
 }
 

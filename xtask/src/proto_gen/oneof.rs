@@ -25,7 +25,11 @@ fn variant(place: &Place<'_>) -> String {
 
 /// The enum that stores a oneof.
 pub(super) fn stored_enum(out: &mut String, it: &Message, oneof: &str, members: &[&Place<'_>]) {
-    _ = writeln!(out, "#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone)]\nenum {} {{", stored_name(it, oneof));
+    _ = writeln!(
+        out,
+        "#[allow(clippy::enum_variant_names, clippy::large_enum_variant, reason = \"the names of `onnx.proto`\")]\n#[derive(Clone)]\nenum {} {{",
+        stored_name(it, oneof)
+    );
     for place in members {
         _ = writeln!(out, "{}{}({}),", place.cfg, variant(place), stored_type(place));
     }

@@ -45,14 +45,20 @@ impl Library {
         if !file.starts_with(b"\x7fELF\x02\x01") {
             return None;
         }
-        let (table, count, names) = (position(file, 0x28, 8)?, position(file, 0x3c, 2)?, position(file, 0x3e, 2)?);
+        let (table, count, names) =
+            (position(file, 0x28, 8)?, position(file, 0x3c, 2)?, position(file, 0x3e, 2)?);
         let sections: Vec<Section<'_>> = (0..count)
             .map(|index| {
                 let at = table + index * 0x40;
                 let kind = number(file, at + 4, 4)?;
                 let (offset, size) = (position(file, at + 0x18, 8)?, position(file, at + 0x20, 8)?);
                 let body = if kind == NO_BITS { &[] } else { file.get(offset..offset.checked_add(size)?)? };
-                Some(Section { name: position(file, at, 4)?, kind, link: position(file, at + 0x28, 4)?, body })
+                Some(Section {
+                    name: position(file, at, 4)?,
+                    kind,
+                    link: position(file, at + 0x28, 4)?,
+                    body,
+                })
             })
             .collect::<Option<_>>()?;
         let names = sections.get(names)?.body;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::llm::{ModelArgs, SamplingArgs, cancel_on_interrupt, parse_tokens};
-use crate::report::{Memory, Report};
 use crate::out;
+use crate::report::{Memory, Report};
 
 /// Answer a prompt, printing tokens as they come
 #[derive(clap::Args)]
@@ -80,6 +80,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         out::line(&rest);
         out::note(&report.to_string());
     }
-    Ok(if taken.stop == Some(heirloom::llm::StopReason::Cancelled) { ExitCode::from(130) } else { ExitCode::SUCCESS })
+    Ok(if taken.stop == Some(heirloom::llm::StopReason::Cancelled) {
+        ExitCode::from(130)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
-

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use heirloom::graph::inspect::{
-    ConstantKind, ConstantReport, FieldContent, FieldReport, LayoutReport, PlaceReport, TypeReport, ValueReport,
+    ConstantKind, ConstantReport, FieldContent, FieldReport, LayoutReport, PlaceReport, TypeReport,
+    ValueReport,
 };
 use heirloom::graph::{Inspection, inspect};
 use heirloom::{Model, OpenOptions};
@@ -92,12 +93,21 @@ fn constant(constant: &ConstantReport) -> Value {
     let kind = match &constant.kind {
         ConstantKind::Dense => json!("dense"),
         ConstantKind::Sparse => json!("sparse"),
-        ConstantKind::Encoded(LayoutReport::Affine { storage, scale, has_zero_point, axis, block_size }) => json!({
-            "affine": {
-                "storage": storage, "scale": scale, "zero_point": has_zero_point, "axis": axis, "block_size": block_size,
-            }
-        }),
-        ConstantKind::Encoded(LayoutReport::Struct { type_id, type_name, record_bytes, records, has_decoder, .. }) => {
+        ConstantKind::Encoded(LayoutReport::Affine { storage, scale, has_zero_point, axis, block_size }) => {
+            json!({
+                "affine": {
+                    "storage": storage, "scale": scale, "zero_point": has_zero_point, "axis": axis, "block_size": block_size,
+                }
+            })
+        }
+        ConstantKind::Encoded(LayoutReport::Struct {
+            type_id,
+            type_name,
+            record_bytes,
+            records,
+            has_decoder,
+            ..
+        }) => {
             json!({
                 "struct": {
                     "type_id": type_id, "name": type_name, "record_bytes": record_bytes, "records": records,

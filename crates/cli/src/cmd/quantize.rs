@@ -68,7 +68,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     };
     if converted.tensors.is_empty() {
         print(&converted, args.json);
-        return Err(CliError::Message(format!("no initializer could be converted; `{}` is not written", args.output.display())));
+        return Err(CliError::Message(format!(
+            "no initializer could be converted; `{}` is not written",
+            args.output.display()
+        )));
     }
     let external = match (args.external, args.inline) {
         (true, _) => External::File(PayloadFile::default()),

@@ -24,7 +24,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
-    let options = args.external_root.iter().fold(OpenOptions::default(), |open, root| open.external_root(root));
+    let options =
+        args.external_root.iter().fold(OpenOptions::default(), |open, root| open.external_root(root));
     let faults = verify_file(&args.model, &options)?;
     for fault in &faults {
         if args.json {

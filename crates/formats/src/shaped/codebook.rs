@@ -97,7 +97,11 @@ impl Codebook {
         if self.scaled {
             let widest = extreme(&entries).abs();
             let start = extreme(values).abs() * inverse(widest);
-            scale = if start == 0.0 { 0.0 } else { best_scale(values, start, |x| entries[nearest_entry(&entries, x)]) };
+            scale = if start == 0.0 {
+                0.0
+            } else {
+                best_scale(values, start, |x| entries[nearest_entry(&entries, x)])
+            };
             scale_bytes.iter_mut().zip(scale.to_le_bytes()).for_each(|(to, from)| *to = from);
         }
         let inverse = inverse(scale);

@@ -27,7 +27,8 @@ pub(super) static FAMILY: Family = Family {
     recognize,
     examples: || {
         let sizes = [(64, 16), (37, 5), (128, 256), (600, 300)];
-        let example = |(elements, entries)| Arc::new(KMeans::new(elements, entries).expect("possible sizes")) as _;
+        let example =
+            |(elements, entries)| Arc::new(KMeans::new(elements, entries).expect("possible sizes")) as _;
         sizes.into_iter().map(example).collect()
     },
 };

@@ -55,7 +55,9 @@ pub(super) static FAMILY: Family = Family {
             (3, 48, 4, 16, Numbers, Float),
         ];
         let example = |(rows, columns, bits, block, zero_points, scale)| {
-            Arc::new(MatMulNBits::new(rows, columns, bits, block, zero_points, scale).expect("a possible shape")) as _
+            Arc::new(
+                MatMulNBits::new(rows, columns, bits, block, zero_points, scale).expect("a possible shape"),
+            ) as _
         };
         members.into_iter().map(example).collect()
     },
@@ -204,7 +206,12 @@ impl MatMulNBits {
                     ZeroPoints::Packed => {
                         let row = &mut zero_points[row * self.zero_point_bytes()..];
                         // The zero point is one of a row's, so it lies within its bytes.
-                        let _ = bits::write(row, (block * self.bits as usize) as u64, self.bits, zero_point as u64);
+                        let _ = bits::write(
+                            row,
+                            (block * self.bits as usize) as u64,
+                            self.bits,
+                            zero_point as u64,
+                        );
                         zero_point
                     }
                 };

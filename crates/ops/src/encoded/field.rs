@@ -21,7 +21,9 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "Field",
     versions: (1, i64::MAX),
     rank: 0,
-    accepts: |cx| cx.inputs.len() == 1 && !matches!(cx.constant(0), Some(Value::Tensor(_) | Value::Strings(_))),
+    accepts: |cx| {
+        cx.inputs.len() == 1 && !matches!(cx.constant(0), Some(Value::Tensor(_) | Value::Strings(_)))
+    },
     build,
 };
 

@@ -4,7 +4,7 @@
 
 mod methods;
 
-use heirloom_proto::{check_payloads, load, save, Error, ExternalResolver, ModelProto, SaveOptions};
+use heirloom_proto::{Error, ExternalResolver, ModelProto, SaveOptions, check_payloads, load, save};
 use std::path::Path;
 
 /// Loads a model.
@@ -15,7 +15,10 @@ pub fn heirloom_proto_load(path: &Path) -> Result<ModelProto, Error> {
 
 /// Verifies what the wire layer can: payload rules and UTF-8, and with a resolver that external payloads are there.
 #[no_mangle]
-pub fn heirloom_proto_verify(model: &ModelProto, resolver: &ExternalResolver) -> Result<Option<String>, Error> {
+pub fn heirloom_proto_verify(
+    model: &ModelProto,
+    resolver: &ExternalResolver,
+) -> Result<Option<String>, Error> {
     check_payloads(model)?;
     for tensor in model.graph().map_or(&[][..], |graph| graph.initializer()) {
         tensor
@@ -24,7 +27,9 @@ pub fn heirloom_proto_verify(model: &ModelProto, resolver: &ExternalResolver) ->
     }
     #[cfg(feature = "extensions")]
     for value in model.graph().map_or(&[][..], |graph| graph.encoded_initializer()) {
-        value.payload_bytes(resolver).map_err(|source| Error::External { name: value.name().into(), source })?;
+        value
+            .payload_bytes(resolver)
+            .map_err(|source| Error::External { name: value.name().into(), source })?;
     }
     Ok(model.find_invalid_utf8())
 }
