@@ -31,7 +31,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         "f32" => CacheType::Float,
         _ => CacheType::Float16,
     };
-    let options = ImportOptions { cache, output: args.output, ..ImportOptions::default() };
+    let options = ImportOptions { cache, output: args.output };
     let path = import(&args.model, &options)?;
     if args.json {
         out::json(&json!({ "path": path }));

@@ -7,7 +7,9 @@ use crate::run::{Folder, heirloom, stderr, stdout};
 /// A stand-in for Python: answers `-m pip --version` and does `script` for anything else.
 fn python(folder: &Folder, script: &str) -> PathBuf {
     let path = folder.path().join("python");
-    let text = format!("#!/bin/sh\ncase \"$*\" in *--version*) echo 'pip 23.0 from here'; exit 0;; esac\n{script}\n");
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *--version*) echo 'pip 23.0 from here'; exit 0;; esac\n{script}\n"
+    );
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -50,7 +52,10 @@ fn without_python_the_message_says_how_to_get_one() {
         .unwrap();
     let message = stderr(&output);
     assert!(!output.status.success());
-    assert!(message.contains("cannot run `no-such-python`") && message.contains("HEIRLOOM_PYTHON"), "{message}");
+    assert!(
+        message.contains("cannot run `no-such-python`") && message.contains("HEIRLOOM_PYTHON"),
+        "{message}"
+    );
 }
 
 #[test]

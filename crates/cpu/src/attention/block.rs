@@ -186,6 +186,7 @@ fn weigh<S: Lanes, const R: usize>(
 }
 
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "counted loops keep the accumulators in registers")]
 fn weigh_tile<S: Lanes, const R: usize, const C: usize>(
     s: S,
     dv: usize,

@@ -1,4 +1,5 @@
 //! The core against a computation in f64.
+#![allow(clippy::disallowed_methods)]
 
 use half::{bf16, f16};
 use heirloom_mem::{AppendBuffer, DType, Ledger, Tensor};

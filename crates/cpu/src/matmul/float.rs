@@ -290,14 +290,27 @@ impl Kernel for Floats<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Result<(), CodecError> {
-        match self.activations.rows {
-            0 => Ok(()),
-            1 => self.few::<S, 1>(s, 0),
-            2 => self.few::<S, 2>(s, 0),
-            3..=super::FEW_ROWS => self.few::<S, 4>(s, 0),
-            _ if S::FLOAT_TILE == 12 => self.many::<S, 12>(s),
-            _ if S::FLOAT_TILE == 6 => self.many::<S, 6>(s),
-            _ => self.many::<S, 2>(s),
+        let rows = self.activations.rows;
+        if rows > super::FEW_ROWS {
+            if S::FLOAT_TILE == 12 {
+                return self.many::<S, 12>(s);
+            }
+            if S::FLOAT_TILE == 6 {
+                return self.many::<S, 6>(s);
+            }
         }
+        // At the portable level any number of rows comes this way, so that the sums of a row have one order, whatever
+        // rows come with it: that level is the reference.
+        let mut first = 0;
+        while first < rows && !(self.cancelled)() {
+            let part = Floats { rows: self.rows.clone(), scratch: &mut *self.scratch, ..self };
+            match rows - first {
+                1 => part.few::<S, 1>(s, first)?,
+                2 => part.few::<S, 2>(s, first)?,
+                _ => part.few::<S, { super::FEW_ROWS }>(s, first)?,
+            }
+            first += super::FEW_ROWS;
+        }
+        Ok(())
     }
 }

@@ -16,7 +16,10 @@ fn every_task_runs_exactly_once_whatever_the_number_of_threads() {
             team.run(tasks, &|task| {
                 counts[task].fetch_add(1, Ordering::Relaxed);
             });
-            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "{threads} threads, {tasks} tasks");
+            assert!(
+                counts.iter().all(|c| c.load(Ordering::Relaxed) == 1),
+                "{threads} threads, {tasks} tasks"
+            );
         }
     }
 }

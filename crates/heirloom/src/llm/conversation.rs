@@ -28,10 +28,10 @@ impl<'m> Conversation<'m> {
         for slot in session.state_spec() {
             let Some(ValueType::Tensor(spec)) = slot.ty else { continue };
             for (axis, dim) in spec.dims.iter().flatten().enumerate() {
-                if let Dim::Param(name) = dim {
-                    if !extents.iter().any(|(n, _)| **n == **name) {
-                        extents.push((name.to_string(), usize::from(axis == 0)));
-                    }
+                if let Dim::Param(name) = dim
+                    && !extents.iter().any(|(n, _)| **n == **name)
+                {
+                    extents.push((name.to_string(), usize::from(axis == 0)));
                 }
             }
         }
@@ -134,8 +134,7 @@ impl<'m> Conversation<'m> {
         ids.elements_mut::<i64>().iter_mut().zip(tokens).for_each(|(to, &token)| *to = i64::from(token));
         let ids = ids.freeze();
         self.ids = Some(ids.clone());
-        Tensor::new(DType::Int64, &[1, tokens.len()], ids)
-            .map_err(|e| LlmError::Logits(e.to_string()))
+        Tensor::new(DType::Int64, &[1, tokens.len()], ids).map_err(|e| LlmError::Logits(e.to_string()))
     }
 
     /// Forgets all but the first `tokens` tokens. Nothing is copied.
