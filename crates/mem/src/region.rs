@@ -249,6 +249,11 @@ impl Bytes {
         self.region.id
     }
 
+    /// Whether other handles on the region exist.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.region) > 1
+    }
+
     /// Where the bytes live.
     pub fn kind(&self) -> RegionKind {
         self.region.kind()

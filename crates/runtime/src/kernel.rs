@@ -5,11 +5,16 @@ use heirloom_mem::{ClaimError, DType, Shape, ViewError};
 use heirloom_types::Value;
 use rustc_hash::FxHashMap;
 
-use crate::{Cancelled, DecodeError, RunCx};
+use crate::{Cancelled, DecodeError, PrepareCx, RunCx};
 
 /// Computes one node. Built once when the session is made, then called any number of times, from several threads
 /// at once for different calls; it keeps no state between calls.
 pub trait Kernel: Send + Sync {
+    /// Claims faster arrangements of constant inputs, for [`RunCx::prepared`] to ask for. Called once after the kernel was
+    /// built, where the session keeps such objects; a kernel that has none does nothing, and one whose claim is not
+    /// granted computes from the constant.
+    fn prepare(&mut self, _cx: &PrepareCx<'_>) {}
+
     /// Reads the node's inputs and sets its outputs.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod node_call;
 mod options;
 mod outputs;
 mod plan;
+mod prepared;
 mod profile;
 mod report;
 mod run_cx;
@@ -33,6 +34,9 @@ pub use kernel::{BuildCx, BuildError, InputFacts, Kernel, KernelError, KernelReg
 pub use node_call::{NodeCall, NodeCallError, NodeInput};
 pub use options::{CallOptions, Decode, DecoderLimits, SessionOptions};
 pub use outputs::Outputs;
+pub use prepared::{
+    CacheError, KernelLayout, Prepack, PrepareCx, Prepared, PreparedStore, StoreOptions, StoreReport,
+};
 pub use profile::{NodeTime, Profile};
 pub use report::Report;
 pub use run_cx::{CachePolicy, InputRef, RunCx};

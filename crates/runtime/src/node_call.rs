@@ -6,10 +6,10 @@ use heirloom_graph::{Attributes, Node, ValueId};
 use heirloom_mem::{Counts, Ledger, Pool};
 use heirloom_types::Value;
 
-use crate::plan::{Constant, constant_facts};
+use crate::plan::{Constant, build, constant_facts};
 use crate::{
     BuildCx, BuildError, CachePolicy, CancelToken, InputFacts, InputRef, Kernel, KernelError, KernelRegistry,
-    RunCx, SessionOptions, Team,
+    Prepack, RunCx, SessionOptions, Team,
 };
 
 /// An input of a [`NodeCall`].
@@ -68,6 +68,22 @@ impl NodeCall {
         inputs: Vec<NodeInput>,
         outputs: usize,
     ) -> Result<NodeCall, NodeCallError> {
+        NodeCall::prepacked(registry, op, opset, attributes, inputs, outputs, &Prepack::Off)
+    }
+
+    /// [`new`](NodeCall::new) with prepared objects.
+    ///
+    /// # Errors
+    /// As [`new`](NodeCall::new).
+    pub fn prepacked(
+        registry: &KernelRegistry,
+        op: &str,
+        opset: i64,
+        attributes: Attributes,
+        inputs: Vec<NodeInput>,
+        outputs: usize,
+        prepack: &Prepack,
+    ) -> Result<NodeCall, NodeCallError> {
         let (domain, op_type) = op.rsplit_once('.').unwrap_or(("", op));
         let id = |at: usize| ValueId(u32::try_from(at).expect("fewer than 2^32 values"));
         let node = Node {
@@ -108,7 +124,7 @@ impl NodeCall {
         let spec = registry.choose(&cx).ok_or(NodeCallError::NoKernel { op: op.into(), opset })?;
         let SessionOptions { team, cache, .. } = SessionOptions::default();
         Ok(NodeCall {
-            kernel: (spec.build)(&cx)?,
+            kernel: build(spec, &cx, prepack)?,
             inputs: refs,
             constants,
             targets: (0..outputs).map(|at| Some(at as u32)).collect(),

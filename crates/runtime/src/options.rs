@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{CachePolicy, CancelToken, Inline, Profile, Team};
+use crate::{CachePolicy, CancelToken, Inline, Prepack, Profile, Team};
 
 /// What becomes of an encoded initializer that no registered kernel takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct SessionOptions {
     pub cache: CachePolicy,
     /// What becomes of encoded initializers without a consumer.
     pub decode: Decode,
+    /// Whether kernels keep constants in faster arrangements.
+    pub prepack: Prepack,
     /// What decoders of the file may use.
     pub decoder_limits: DecoderLimits,
 }
@@ -54,6 +56,7 @@ impl Default for SessionOptions {
             team: Arc::new(Inline),
             cache: CachePolicy::default(),
             decode: Decode::Off,
+            prepack: Prepack::Off,
             decoder_limits: DecoderLimits::default(),
         }
     }

@@ -8,7 +8,7 @@ use heirloom_types::Value;
 
 use crate::budget::Budget;
 use crate::plan::Constant;
-use crate::{CancelToken, KernelError, Team, align};
+use crate::{CancelToken, KernelError, Prepared, Team, align};
 
 /// How caches grow when an append finds no room.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,6 +187,25 @@ impl<'a> RunCx<'a> {
     /// Gives scratch memory back.
     pub fn release(&mut self, scratch: BytesMut) {
         self.pool.give(scratch.freeze());
+    }
+
+    /// The object that the kernel claimed for constant input `index`. `pack` fills it where it does not exist yet; while
+    /// another call makes it this one waits. `None` where the store has no room: compute from the constant. The object
+    /// stays as long as the handle.
+    ///
+    /// # Errors
+    /// That of `pack`, or when the call is cancelled meanwhile.
+    pub fn prepared(
+        &self,
+        index: usize,
+        prepared: &Prepared,
+        pack: impl FnOnce(&mut [u8]) -> Result<(), KernelError>,
+    ) -> Result<Option<Bytes>, KernelError> {
+        let source = match self.inputs.get(index).copied().flatten() {
+            Some(InputRef::Constant(at)) => self.constants.get(at as usize).map(Constant::value),
+            _ => None,
+        };
+        prepared.get(source, self.cancel, self.ledger, pack)
     }
 
     /// Whether somebody wants output `index`.

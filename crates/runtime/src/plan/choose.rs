@@ -8,7 +8,7 @@ use heirloom_types::{EncodedValue, Layout, Value};
 use super::lower::Lowering;
 use super::scope::plain_domain;
 use crate::declared::layout_text;
-use crate::{BuildCx, Decode, InputFacts, Kernel, NodeFaultKind};
+use crate::{BuildCx, BuildError, Decode, InputFacts, Kernel, KernelSpec, NodeFaultKind, Prepack, PrepareCx};
 
 /// How a node is computed.
 pub(super) enum Choice {
@@ -56,7 +56,7 @@ pub(super) fn kernel(
     let registry = lowering.registry;
     let cx = BuildCx { node, opset, inputs: facts };
     if let Some(spec) = registry.choose(&cx) {
-        return Ok(Choice::Kernel((spec.build)(&cx)?));
+        return Ok(Choice::Kernel(build(spec, &cx, &lowering.options.prepack)?));
     }
     // Within a decoder of the file no other one runs.
     if node.domain == "ai.heirloom"
@@ -105,7 +105,20 @@ fn decoded(
     }
     let cx = BuildCx { node, opset, inputs: &plain };
     let Some(spec) = lowering.registry.choose(&cx) else { return Ok(None) };
-    Ok(Some(Choice::Decoded { kernel: (spec.build)(&cx)?, decoders }))
+    Ok(Some(Choice::Decoded { kernel: build(spec, &cx, &lowering.options.prepack)?, decoders }))
+}
+
+/// A kernel, with what it claims of the session's store.
+pub(crate) fn build(
+    spec: &KernelSpec,
+    cx: &BuildCx<'_>,
+    prepack: &Prepack,
+) -> Result<Box<dyn Kernel>, BuildError> {
+    let mut kernel = (spec.build)(cx)?;
+    if let Prepack::On(store) = prepack {
+        kernel.prepare(&PrepareCx { inputs: cx.inputs, store });
+    }
+    Ok(kernel)
 }
 
 fn missing_consumer(

@@ -11,7 +11,7 @@ mod nested;
 mod scope;
 mod slots;
 
-pub(crate) use choose::constant_facts;
+pub(crate) use choose::{build, constant_facts};
 pub(crate) use constant::Constant;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod faults;
 mod functions;
 mod lent;
 mod models;
+mod prepared;
 mod properties;
 mod sessions;
 mod states;
