@@ -2,7 +2,10 @@
 
 mod decode;
 mod encode;
+mod operators;
 mod parameters;
+
+pub use operators::{DequantizeLinear, NBitWeights, NotAffine};
 
 use heirloom_mem::{DType, Tensor};
 use heirloom_proto::{AffineLayoutProto, ExternalResolver};

@@ -33,7 +33,7 @@ mod value;
 mod value_type;
 mod write_types;
 
-pub use affine::{Affine, AffineError};
+pub use affine::{Affine, AffineError, DequantizeLinear, NBitWeights, NotAffine};
 pub use builder::StructBuilder;
 pub use catalogue::Catalogue;
 pub use codec::{Codec, CodecError};
@@ -42,7 +42,7 @@ pub use encoded::{EncodedType, EncodedValue, Layout};
 pub use error::{Fault, Faults, TensorError, TypeError};
 pub use layout::StructLayout;
 pub use matching::{DimBindings, Mismatch};
-pub use native::{Binding, BindingError, NativeField, NativeRecord, field_type};
+pub use native::{Binding, BindingError, NativeField, NativeRecord};
 pub use record_error::RecordError;
 pub use records::{FieldView, Record, Records};
 pub use registry::{CodecRegistry, RegistryError};
@@ -54,4 +54,12 @@ pub use tensor_proto::{
 pub use value::{MapKey, PayloadPart, StringTensor, StructValue, TensorType, Value};
 pub use value_type::{Dim, TensorSpec, ValueType};
 
+pub use heirloom_derive::NativeRecord;
 pub use heirloom_proto::FunctionProto;
+
+/// What the code of `#[derive(NativeRecord)]` names.
+#[doc(hidden)]
+pub mod derive {
+    pub use crate::native::nested;
+    pub use heirloom_mem::DType;
+}

@@ -10,8 +10,27 @@ use crate::{Content, Difference, EncodedValue, Fault, Kind, Layout, StructType, 
 
 /// A Rust type that holds one record of a struct type byte for byte.
 ///
-/// [`native_record!`](crate::native_record) implements it for a `#[repr(C)]` struct whose fields are scalars, arrays
-/// of them, or native records.
+/// `#[derive(NativeRecord)]` implements it for a `#[repr(C)]` struct whose fields are scalars, arrays of them, or native
+/// records: identity, declared name, and all fields in order. [The macro's page](macro@crate::NativeRecord) lists its
+/// attributes, which give a field another declared type of the same size, such as packed codes for bytes, and declare
+/// constants, which take no bytes of a record and are no fields of the Rust type.
+///
+/// ```
+/// use heirloom_mem::Tensor;
+/// use heirloom_types::NativeRecord;
+/// use zerocopy::{FromBytes, Immutable, KnownLayout};
+///
+/// #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, NativeRecord)]
+/// #[record(type_id = 2001, const zero_point = Tensor::scalar(0i8))]
+/// #[repr(C)]
+/// struct Int4Block {
+///     #[record(array(Int4, 32))]
+///     codes: [u8; 16],
+///     scale: f32,
+/// }
+/// assert_eq!(Int4Block::declaration()?.record_bytes()?, 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait NativeRecord: FromBytes + Immutable + KnownLayout + 'static {
     /// The identity that the type is bound to.
     const TYPE_ID: u64;
@@ -28,7 +47,7 @@ pub trait NativeRecord: FromBytes + Immutable + KnownLayout + 'static {
 }
 
 /// A Rust type that a field of a native record may have.
-pub trait NativeField: Copy {
+pub trait NativeField {
     /// The declared type whose bytes it holds.
     fn value_type() -> ValueType;
 }
@@ -54,75 +73,13 @@ impl<T: NativeField, const N: usize> NativeField for [T; N] {
     }
 }
 
-/// Implements [`NativeRecord`](crate::NativeRecord) for a `#[repr(C)]` struct: identity, declared name, and all
-/// fields in order. The declared type of a field follows from its Rust type; `as` gives another one of the same
-/// size, such as packed codes for bytes; `const` declares a constant of the format, a tensor that takes no bytes of a
-/// record and is no field of the Rust type.
-///
-/// ```
-/// use heirloom_mem::{DType, Tensor};
-/// use heirloom_types::{StructType, ValueType, native_record};
-/// use zerocopy::{FromBytes, Immutable, KnownLayout};
-///
-/// #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]
-/// #[repr(C)]
-/// struct Int4Block {
-///     codes: [u8; 16],
-///     scale: f32,
-/// }
-/// native_record!(Int4Block: 2001, "Int4Block" {
-///     codes as ValueType::Struct(StructType::array("", ValueType::tensor(DType::Int4, &[]), 32).build()?),
-///     scale,
-///     const zero_point = Tensor::scalar(0i8),
-/// });
-/// ```
-#[macro_export]
-macro_rules! native_record {
-    ($native:ty: $id:expr, $name:literal { $($body:tt)+ }) => {
-        impl $crate::NativeRecord for $native {
-            const TYPE_ID: u64 = $id;
-
-            fn declaration() -> Result<std::sync::Arc<$crate::StructType>, $crate::Fault> {
-                let builder = $crate::StructType::structure($name).type_id($id);
-                $crate::native_record!(@declare $native, builder, $($body)+).build()
-            }
-
-            fn offsets() -> Vec<(&'static str, usize)> {
-                let mut offsets = Vec::new();
-                $crate::native_record!(@offsets $native, offsets, $($body)+);
-                offsets
-            }
-        }
-    };
-    (@declare $native:ty, $builder:expr $(,)?) => {
-        $builder
-    };
-    (@declare $native:ty, $builder:expr, const $name:ident = $value:expr $(, $($rest:tt)*)?) => {
-        $crate::native_record!(@declare $native, $builder.constant(stringify!($name), $value) $(, $($rest)*)?)
-    };
-    (@declare $native:ty, $builder:expr, $field:ident as $ty:expr $(, $($rest:tt)*)?) => {
-        $crate::native_record!(@declare $native, $builder.typed(stringify!($field), $ty) $(, $($rest)*)?)
-    };
-    (@declare $native:ty, $builder:expr, $field:ident $(, $($rest:tt)*)?) => {
-        $crate::native_record!(
-            @declare $native,
-            $builder.typed(stringify!($field), $crate::field_type(|record: &$native| record.$field)) $(, $($rest)*)?
-        )
-    };
-    (@offsets $native:ty, $offsets:ident $(,)?) => {};
-    (@offsets $native:ty, $offsets:ident, const $name:ident = $value:expr $(, $($rest:tt)*)?) => {
-        $crate::native_record!(@offsets $native, $offsets $(, $($rest)*)?);
-    };
-    (@offsets $native:ty, $offsets:ident, $field:ident $(as $ty:expr)? $(, $($rest:tt)*)?) => {
-        $offsets.push((stringify!($field), std::mem::offset_of!($native, $field)));
-        $crate::native_record!(@offsets $native, $offsets $(, $($rest)*)?);
-    };
-}
-
-/// The declared type of a field, from a function that reads it. For [`native_record!`](crate::native_record).
-#[doc(hidden)]
-pub fn field_type<R, F: NativeField>(_read: fn(&R) -> F) -> ValueType {
-    F::value_type()
+/// The declared type of a field that is a native record itself; a faulty one is no declarable type, and binding what
+/// holds it fails.
+pub fn nested<T: NativeRecord>() -> ValueType {
+    match T::declaration() {
+        Ok(ty) => ValueType::Struct(ty),
+        Err(_) => ValueType::AnyStruct,
+    }
 }
 
 /// Why a payload cannot be seen as a slice of a Rust type. Reading it by field works all the same.

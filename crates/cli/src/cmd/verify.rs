@@ -30,7 +30,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     for fault in &faults {
         if args.json {
             let problem: &Problem = &fault.problem;
-            out::json(&json!({ "path": fault.path, "problem": problem.to_string() }));
+            out::json(&json!({ "path": fault.path, "code": problem.code(), "problem": problem.to_string() }));
         } else {
             out::line(&fault.to_string());
         }

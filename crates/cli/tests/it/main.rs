@@ -3,4 +3,6 @@
 #![allow(clippy::disallowed_methods)]
 
 mod fetch;
+mod quantize;
 mod run;
+mod verify;

@@ -5,7 +5,7 @@ use heirloom_mem::{Bytes, DType};
 use heirloom_proto::{ExternalResolver, ModelProto};
 use heirloom_types::{StructType, ValueType};
 
-use crate::support::{accumulator, block, vector};
+use crate::support::{accumulator, block, open, vector};
 
 fn listed(proto: &ModelProto) -> Vec<(String, String)> {
     let faults = verify(proto, &ExternalResolver::without_base_dir());
@@ -217,4 +217,62 @@ fn a_codec_becomes_a_function_with_a_graph_of_its_own() {
     proto.node_mut()[1].input_mut().set(0, "Fiel");
     let message = heirloom_graph::Function::from_proto(&proto, &catalogue).unwrap_err().to_string();
     assert!(message.contains("`node[1].input[0]`") && message.contains("did you mean `Field`"), "{message}");
+}
+
+// A walk of every path through the type would take years.
+// proves: L1, S1
+#[test]
+fn a_diamond_of_30_levels_is_visited_once_per_type_wherever_it_stands() {
+    let mut ty = StructType::structure("").type_id(1).field("leaf", DType::Int8).build().unwrap();
+    for id in 2..=31 {
+        ty = StructType::structure("").type_id(id).nested("l", &ty).nested("r", &ty).build().unwrap();
+    }
+    let mut model = ModelBuilder::new("diamond");
+    model.opset("", 24).unwrap();
+    let g = model.graph();
+    let value = ValueType::Struct(ty.clone());
+    let past = g.input("past", &value).unwrap();
+    let next = g.node("Identity").input(&past).output("next").unwrap();
+    g.output(&next, &value).unwrap();
+    g.bind(&past, &next).unwrap();
+    let outer = StructType::structure("").nested("top", &ty).field("more", DType::Int8).build().unwrap();
+    g.encoded("empty", &outer, None, Bytes::empty()).unwrap();
+    let proto = model.finish().unwrap();
+    assert_eq!(proto.struct_types().len(), 31);
+    let start = std::time::Instant::now();
+    assert_eq!(listed(&proto), []);
+    let model = open(proto.clone()).unwrap();
+    assert_eq!(model.catalogue().get(31).unwrap().bit_size(), Some(8 << 30));
+    let report = heirloom_graph::inspect(&model).to_string();
+    assert!(report.len() < 1 << 20, "{} bytes of report", report.len());
+    // Another name at the bottom is found, and named, on one path.
+    let mut other = proto;
+    other.struct_types_mut()[0].structure_mut().field_mut()[0].set_name("other");
+    let other = open(other).unwrap();
+    let difference = ty.difference(other.catalogue().get(31).unwrap()).unwrap();
+    assert_eq!(difference.path, format!("{}leaf", "l.".repeat(30)));
+    assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+// proves: C1
+#[test]
+fn a_model_of_100_000_types_is_verified_in_one_pass() {
+    let mut proto = accumulator().finish().unwrap();
+    let types = (1..=100_000u64).map(|id| {
+        let ty = StructType::structure("T").type_id(id).field("v", DType::Int8).build().unwrap();
+        let mut ty = ty.to_proto();
+        if id % 16 != 0 {
+            let field = ty.structure_mut().field_mut();
+            let mut below = field[0].clone();
+            below.set_name("below");
+            below.type_mut().struct_type_mut().set_type_ref(id / 16 * 16 + 16);
+            field.push(below);
+        }
+        ty
+    });
+    proto.struct_types_mut().extend(types);
+    let start = std::time::Instant::now();
+    let found = listed(&proto);
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert_eq!(found, []);
 }

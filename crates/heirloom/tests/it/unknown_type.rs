@@ -153,18 +153,15 @@ fn value_with(zero: i8) -> heirloom::types::EncodedValue {
 
 mod native {
     use heirloom::mem::Tensor;
-    use heirloom::types::native_record;
+    use heirloom::types::NativeRecord;
     use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-    #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]
+    #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, NativeRecord)]
+    #[record(type_id = 990_001, name = "mystery", crate = heirloom::types)]
+    #[record(const zero_point = Tensor::scalar(0i8))]
     #[repr(C)]
     pub(super) struct Mystery {
         codes: [i8; 4],
         scale: f32,
     }
-    native_record!(Mystery: 990_001, "mystery" {
-        codes,
-        scale,
-        const zero_point = Tensor::scalar(0i8),
-    });
 }

@@ -108,3 +108,10 @@ fn a_lent_tensor_has_exactly_its_bytes_and_an_input() {
     let error = session.run_lent(s(), &[("x", x()), ("x", x())], &options()).unwrap_err();
     assert!(matches!(error, RunError::FedTwice { .. }), "{error}");
 }
+
+// What the compiler refuses needs no check at run time; the tests above are for the rest.
+// proves: O3, O5, Z4
+#[test]
+fn a_borrow_without_an_owner_cannot_be_kept_or_returned_and_shared_bytes_not_be_written() {
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+}

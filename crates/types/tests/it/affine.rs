@@ -1,104 +1,17 @@
 //! The affine layout against `onnx.reference` and ONNX Runtime (fixtures/affine.py), and its rules.
 
-use heirloom_mem::{Bytes, DType, Ledger, Shape, Tensor};
-use heirloom_types::{Affine, AffineError, CodecError, EncodedValue, Layout, TensorType};
+use heirloom_mem::{DType, Tensor};
+use heirloom_types::{Affine, AffineError, CodecError, Layout};
 use std::sync::Arc;
 
+use crate::affine_cases::compare;
 use crate::build::{affine, bytes, logical};
-use crate::fixture::Fixture;
 
-/// The elements of a FLOAT, FLOAT16 or BFLOAT16 tensor's bytes.
-fn widened(dtype: DType, bytes: &[u8]) -> Vec<f32> {
-    match dtype {
-        DType::Float => bytes.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect(),
-        DType::Float16 => {
-            bytes.chunks(2).map(|b| half::f16::from_le_bytes(b.try_into().unwrap()).to_f32()).collect()
-        }
-        _ => bytes.chunks(2).map(|b| half::bf16::from_le_bytes(b.try_into().unwrap()).to_f32()).collect(),
-    }
-}
-
-fn same(a: f32, b: f32) -> bool {
-    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
-}
-
-// proves: A6, A4, A3
+// proves: A6, A4, A3, A7
 #[test]
 fn every_storage_axis_block_and_scale_type_equals_onnx_to_the_bit() {
-    let mut fixture = Fixture::new(include_bytes!("../fixtures/affine.bin"));
-    let mut quantized = 0;
-    for case in 0..fixture.u32() {
-        let [storage, scale_type, logical_type] =
-            std::array::from_fn(|_| DType::from_onnx(i32::from(fixture.u8())).unwrap());
-        let flags = fixture.u8();
-        let axis = fixture.u32().cast_signed();
-        let block = fixture.usize();
-        let rank = fixture.usize();
-        let shape: Shape = (0..rank).map(|_| fixture.usize()).collect();
-        let [scale, zero, codes, decoded, values, encoded] = std::array::from_fn(|_| fixture.sized());
-
-        let axis = (flags & 2 != 0).then(|| (axis + if axis < 0 { rank as i32 } else { 0 }) as usize);
-        let block_size = (flags & 4 != 0).then_some(block);
-        let scale_shape: Shape = match (axis, block_size) {
-            (None, _) => Shape::new(),
-            (Some(axis), None) => Shape::from_slice(&[shape[axis]]),
-            (Some(axis), Some(size)) => {
-                let blocks = |(i, d): (usize, &usize)| if i == axis { d.div_ceil(size) } else { *d };
-                shape.iter().enumerate().map(blocks).collect()
-            }
-        };
-        let tensor =
-            |dtype, data: &[u8]| Tensor::new(dtype, &scale_shape, Bytes::from_vec(data.to_vec())).unwrap();
-        let zero_point = (flags & 1 != 0).then(|| tensor(storage, zero));
-        let affine = Affine { storage, scale: tensor(scale_type, scale), zero_point, axis, block_size };
-        let logical = TensorType { dtype: logical_type, shape: shape.clone() };
-        let about =
-            format!("case {case}: {storage} {scale_type} {logical_type} {shape:?} {axis:?} {block_size:?}");
-        affine.check(&logical).unwrap_or_else(|error| panic!("{about}: {error}"));
-
-        let expected = widened(logical_type, decoded);
-        let mut out = vec![0.0; expected.len()];
-        affine.decode_range(&logical, codes, 0..expected.len(), &mut out).unwrap();
-        for (i, (a, b)) in out.iter().zip(&expected).enumerate() {
-            assert!(same(*a, *b), "{about}: element {i} is {b}, not {a}");
-        }
-        // Any part decodes to the same numbers.
-        for start in 0..expected.len() {
-            let end = (start + 1 + start % 7).min(expected.len());
-            let part = &mut out[..end - start];
-            affine.decode_range(&logical, codes, start..end, part).unwrap();
-            assert!(
-                part.iter().zip(&expected[start..]).all(|(a, b)| same(*a, *b)),
-                "{about}: {start}..{end}"
-            );
-        }
-        // As a value, and as rows.
-        let value = EncodedValue {
-            name: String::new(),
-            layout: Layout::Affine(Arc::new(affine.clone())),
-            logical: Some(logical.clone()),
-            payload: Bytes::from_vec(codes.to_vec()),
-        };
-        let tensor = value.decode(None, &Ledger::default()).unwrap();
-        assert_eq!((tensor.dtype(), tensor.shape()), (logical_type, &shape[..]));
-        assert!(
-            widened(logical_type, tensor.dense_bytes().unwrap())
-                .iter()
-                .zip(&expected)
-                .all(|(a, b)| same(*a, *b))
-        );
-        let row = expected.len() / shape[0];
-        let mut rows = vec![0.0; row];
-        affine.decode_rows(&logical, codes, shape[0] - 1..shape[0], &mut rows).unwrap();
-        assert!(rows.iter().zip(&expected[(shape[0] - 1) * row..]).all(|(a, b)| same(*a, *b)), "{about}");
-
-        if !values.is_empty() {
-            let mut actual = vec![0xff; encoded.len()];
-            affine.encode(&logical, &widened(logical_type, values), &mut actual).unwrap();
-            assert_eq!(actual, encoded, "{about}: {:?}", widened(logical_type, values));
-            quantized += 1;
-        }
-    }
+    let (cases, quantized) = compare(include_bytes!("../fixtures/affine.bin"));
+    assert_eq!(cases, 648);
     assert!(quantized > 400, "{quantized}");
 }
 

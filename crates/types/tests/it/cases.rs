@@ -1,10 +1,11 @@
 //! Cases of people who quantize and deploy models.
 
+use std::sync::Arc;
+
 use heirloom_mem::{Bytes, DType, Ledger, Tensor};
 use heirloom_types::{
-    Affine, BindingError, Catalogue, Codec, CodecError, CodecRegistry, EncodedValue, NativeRecord,
-    RegistryError, StructLayout, StructType, TensorError, TypeError, ValueType, native_record,
-    tensor_from_proto,
+    Affine, BindingError, Catalogue, Codec, CodecError, CodecRegistry, EncodedValue, Fault, NativeRecord,
+    RegistryError, StructLayout, StructType, TensorError, TypeError, ValueType, tensor_from_proto,
 };
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
@@ -205,12 +206,12 @@ fn u33_an_unknown_type_loads_and_is_refused_only_where_it_is_used() {
     assert_eq!(codec.0.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Debug)]
+#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Debug, NativeRecord)]
+#[record(type_id = 39)]
 #[repr(C)]
 struct Lone {
     value: f32,
 }
-native_record!(Lone: 39, "Lone" { value });
 
 // proves: L5, O1
 #[test]
@@ -231,6 +232,7 @@ fn u39_a_payload_at_an_odd_offset_is_used_in_place() {
     assert_eq!((view.as_ptr().addr(), view.len(), view[1].value), (file.address() + 4096, 2, 1.0));
 }
 
+/// Padded by the compiler, which deriving refuses: written by hand.
 #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Debug)]
 #[repr(C)]
 struct Natural {
@@ -238,9 +240,32 @@ struct Natural {
     b: f32,
     c: i64,
 }
-native_record!(Natural: 66, "Natural" { a, b, c });
 
-#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Debug)]
+impl NativeRecord for Natural {
+    const TYPE_ID: u64 = 66;
+
+    fn declaration() -> Result<Arc<StructType>, Fault> {
+        Tight::declaration()
+    }
+
+    fn offsets() -> Vec<(&'static str, usize)> {
+        use std::mem::offset_of;
+        vec![("a", offset_of!(Natural, a)), ("b", offset_of!(Natural, b)), ("c", offset_of!(Natural, c))]
+    }
+}
+
+/// The same fields without gaps, at any address.
+#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, NativeRecord)]
+#[record(type_id = 66, name = "Natural")]
+#[repr(C, packed)]
+struct Tight {
+    a: i8,
+    b: f32,
+    c: i64,
+}
+
+#[derive(Clone, Copy, FromBytes, Immutable, KnownLayout, Debug, NativeRecord)]
+#[record(type_id = 67)]
 #[repr(C)]
 struct Padded {
     a: i8,
@@ -248,7 +273,6 @@ struct Padded {
     b: f32,
     c: i64,
 }
-native_record!(Padded: 67, "Padded" { a, padding, b, c });
 
 // proves: L2, L5, O2
 #[test]
@@ -276,6 +300,9 @@ fn u66_misaligned_fields_are_read_and_typed_views_need_explicit_padding() {
     let error = value.view::<Natural>().unwrap_err();
     assert_eq!(error, BindingError::Size { record: 13, native: 16 });
     assert!(error.to_string().contains("declare padding as fields"));
+    let view = value.view::<Tight>().unwrap();
+    assert_eq!((view.len(), view.as_ptr().addr()), (1, value.payload.address()));
+    assert_eq!(({ view[0].a }, { view[0].b }, { view[0].c }), (-1, 1.5, -3));
 
     let types = Catalogue::from_protos(&[Padded::declaration().unwrap().to_proto()], None).unwrap();
     let memory = Bytes::from_vec(vec![-1i64, -3]);

@@ -1,10 +1,10 @@
 //! Reads the recorded results of other implementations.
 
 /// A cursor over a recorded file.
-pub(crate) struct Fixture(&'static [u8]);
+pub(crate) struct Fixture<'a>(&'a [u8]);
 
-impl Fixture {
-    pub(crate) fn new(bytes: &'static [u8]) -> Fixture {
+impl<'a> Fixture<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Fixture<'a> {
         Fixture(bytes)
     }
 
@@ -12,7 +12,7 @@ impl Fixture {
         self.0.is_empty()
     }
 
-    pub(crate) fn bytes(&mut self, len: usize) -> &'static [u8] {
+    pub(crate) fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (head, rest) = self.0.split_at(len);
         self.0 = rest;
         head
@@ -36,7 +36,7 @@ impl Fixture {
     }
 
     /// A byte string with its length in front.
-    pub(crate) fn sized(&mut self) -> &'static [u8] {
+    pub(crate) fn sized(&mut self) -> &'a [u8] {
         let len = self.usize();
         self.bytes(len)
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests copy what they like")]
 
 mod affine;
+mod affine_cases;
 mod build;
 mod cases;
 mod catalogue;
@@ -13,6 +14,7 @@ mod hostile;
 mod layout;
 mod matching;
 mod native;
+mod operators;
 mod packing;
 mod records;
 mod round_trip;
