@@ -1,0 +1,101 @@
+//! Convolutions as products: the windows of the input become columns of a matrix, a few rows of the output at a time.
+
+use heirloom_mem::Shape;
+use heirloom_runtime::{CancelToken, Cancelled, KernelError};
+
+use crate::product::{Ring, product};
+use crate::window::{Axes, Window, for_each_index, outputs, planes, unfold};
+
+/// What is convolved with what.
+pub(crate) struct Convolution {
+    pub(crate) batch: usize,
+    pub(crate) groups: usize,
+    /// Input channels of a group.
+    pub(crate) channels: usize,
+    /// Output channels of a group.
+    pub(crate) maps: usize,
+    pub(crate) axes: Axes,
+}
+
+/// About how many elements the columns take.
+const COLUMNS: usize = 1 << 18;
+
+impl Convolution {
+    /// The convolution of `x` [batch, channels, spatial…] with `w` [maps, channels / groups, kernel…].
+    ///
+    /// # Errors
+    /// When the shapes do not fit.
+    pub(crate) fn new(
+        x: &[usize],
+        w: &[usize],
+        groups: usize,
+        window: &Window,
+    ) -> Result<Convolution, KernelError> {
+        let misfit = |what| KernelError::Shape { what, shapes: vec![Shape::from_slice(x), Shape::from_slice(w)] };
+        let ([batch, channels, spatial @ ..], [maps, per_group, kernel @ ..]) = (x, w) else {
+            return Err(misfit("the input and the weight have a batch (of maps), channels and spatial axes"));
+        };
+        if groups == 0 || per_group * groups != *channels || !maps.is_multiple_of(groups) {
+            return Err(misfit("the input's channels are the weight's in each group"));
+        }
+        if window.kernel.as_ref().is_some_and(|k| !k.iter().map(|&k| k as usize).eq(kernel.iter().copied())) {
+            return Err(misfit("`kernel_shape` is the weight's spatial shape"));
+        }
+        let axes = window.axes(spatial, kernel)?;
+        Ok(Convolution { batch: *batch, groups, channels: *per_group, maps: maps / groups, axes })
+    }
+
+    /// The output's shape.
+    pub(crate) fn shape(&self) -> Shape {
+        [self.batch, self.groups * self.maps].into_iter().chain(outputs(&self.axes)).collect()
+    }
+
+    /// Fills `out` with the sums.
+    ///
+    /// # Errors
+    /// When the call is cancelled.
+    pub(crate) fn run<W: Ring>(
+        &self,
+        x: &[W],
+        w: &[W],
+        out: &mut [W],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
+        let (input, output, kernel) = planes(&self.axes);
+        let taps: Shape = self.axes.iter().map(|a| a.kernel).collect();
+        let depth = self.channels * kernel;
+        let last = self.axes.last().map_or(1, |a| a.output);
+        if output == 0 || self.maps == 0 {
+            return Ok(());
+        }
+        if depth == 0 {
+            out.fill(W::default());
+            return Ok(());
+        }
+        let rows = output / last;
+        let block = (COLUMNS / (depth * last)).clamp(1, rows);
+        let mut columns = vec![W::default(); depth * block * last];
+        let mut sums = vec![W::default(); self.maps * block * last];
+        for part in 0..self.batch * self.groups {
+            let x = &x[part * self.channels * input..][..self.channels * input];
+            let w = &w[part % self.groups * self.maps * depth..][..self.maps * depth];
+            let out = &mut out[part * self.maps * output..][..self.maps * output];
+            for first in (0..rows).step_by(block) {
+                let rows = first..(first + block).min(rows);
+                let width = rows.len() * last;
+                for (channel, x) in x.chunks_exact(input.max(1)).enumerate() {
+                    for_each_index(&taps, |tap, offset| {
+                        let to = &mut columns[(channel * kernel + tap) * width..][..width];
+                        unfold(x, &self.axes, offset, rows.clone(), W::default(), to);
+                    });
+                }
+                let sums = &mut sums[..self.maps * width];
+                product(sums, w, &columns[..depth * width], (width, depth), false, cancel)?;
+                for (out, sums) in out.chunks_exact_mut(output).zip(sums.chunks_exact(width)) {
+                    out[first * last..][..width].iter_mut().zip(sums).for_each(|(o, &s)| *o = s);
+                }
+            }
+        }
+        Ok(())
+    }
+}

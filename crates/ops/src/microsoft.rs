@@ -1,0 +1,7 @@
+//! The table of com.microsoft's operators. One line and one file each.
+
+use crate::table::operators;
+
+operators! {
+    dynamic_quantize_lstm,
+}

@@ -1,0 +1,36 @@
+//! [`DynamicQuantizeLinear`](https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html): UINT8 codes with the scale and
+//! the zero point that cover the input's range and zero.
+
+use heirloom_mem::{DType, Tensor};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+
+use crate::attributes::only;
+use crate::elementwise::Plain;
+use crate::quantized::{dynamic, dynamic_codes};
+
+pub(crate) const SPEC: KernelSpec = KernelSpec {
+    domain: "",
+    op: "DynamicQuantizeLinear",
+    versions: (11, super::NEWEST),
+    rank: 0,
+    accepts: |cx| cx.plain_inputs(),
+    build,
+};
+
+fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
+    only(cx, &[])?;
+    Ok(Box::new(Plain(run)))
+}
+
+fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+    let x = cx.dense(0)?;
+    let values = x.as_slice::<f32>()?;
+    let (scale, zero) = dynamic(values);
+    let mut out = cx.alloc(DType::Uint8, x.shape())?;
+    let codes = dynamic_codes(values, scale, zero);
+    out.bytes_mut().iter_mut().zip(codes).for_each(|(o, code)| *o = (code + zero) as u8);
+    cx.set(0, out.freeze());
+    cx.set(1, Tensor::scalar(scale));
+    cx.set(2, Tensor::scalar(zero as u8));
+    Ok(())
+}
