@@ -14,7 +14,7 @@ mod region;
 mod tensor;
 
 pub use alloc::{CountingAlloc, heap_allocations, heap_live_bytes};
-pub use append::{AppendBuffer, AppendSlot, AppendView, ClaimError};
+pub use append::{AppendBuffer, AppendSlot, AppendView, ClaimError, Segments};
 pub use dtype::{DType, Element};
 pub use ledger::{Counts, Ledger};
 pub use lent::{LentTensor, lend};

@@ -246,7 +246,8 @@ impl Tensor {
             Storage::Dense(bytes) => Some(bytes),
             Storage::Strided { .. } => self.is_empty().then_some(&[]),
             Storage::Append { .. } if self.is_empty() => Some(&[]),
-            Storage::Append { view, .. } => (view.outer() == 1).then(|| view.run(0)),
+            Storage::Append { view, .. } if view.outer() == 1 => view.contiguous(0),
+            Storage::Append { .. } => None,
         }
     }
 
@@ -278,11 +279,11 @@ impl Tensor {
     }
 
     /// Into how many dense runs the elements fall: `shape[..axis]`'s count for an append view, 1 when dense.
-    /// `None` for strided tensors.
+    /// `None` for strided tensors and caches in several segments.
     pub fn run_count(&self) -> Option<usize> {
         match &self.storage {
             Storage::Dense(_) => Some(1),
-            Storage::Append { view, .. } => Some(view.outer()),
+            Storage::Append { view, .. } => (view.segments_are_one()).then(|| view.outer()),
             Storage::Strided { .. } => None,
         }
     }
@@ -300,7 +301,9 @@ impl Tensor {
         self.check_type::<T>()?;
         let not_dense = || ViewError::NotDense { dtype: self.dtype, shape: self.shape.clone() };
         let bytes = match &self.storage {
-            Storage::Append { view, .. } if view.outer() == outer => view.run(index),
+            Storage::Append { view, .. } if view.outer() == outer => {
+                view.contiguous(index).ok_or_else(not_dense)?
+            }
             _ => {
                 let all = self.dense_bytes().ok_or_else(not_dense)?;
                 let len = all.len() / outer;
@@ -310,11 +313,43 @@ impl Tensor {
         self.elements(bytes)
     }
 
+    /// [`block`](Tensor::block) where it may lie in several stretches, as a cache that was forked or has grown does: calls
+    /// `f` with each, in order. None is empty.
+    ///
+    /// # Errors
+    /// As [`block`](Tensor::block), but for caches in segments.
+    ///
+    /// # Panics
+    /// When `index >= outer`.
+    pub fn block_parts<'a, T: Element>(
+        &'a self,
+        outer: usize,
+        index: usize,
+        mut f: impl FnMut(&'a [T]),
+    ) -> Result<(), ViewError> {
+        match &self.storage {
+            Storage::Append { view, .. } if view.outer() == outer => {
+                assert!(index < outer, "a block of the tensor");
+                self.check_type::<T>()?;
+                view.segments(index).try_for_each(|part| self.elements(part).map(&mut f))
+            }
+            _ => {
+                let block = self.block(outer, index)?;
+                if !block.is_empty() {
+                    f(block);
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Calls `f` with the bytes of each dense run, in row-major order of the elements.
     pub fn for_each_run(&self, mut f: impl FnMut(&[u8])) {
         match &self.storage {
             Storage::Dense(bytes) => f(bytes),
-            Storage::Append { view, .. } => (0..view.outer()).for_each(|i| f(view.run(i))),
+            Storage::Append { view, .. } => {
+                (0..view.outer()).for_each(|i| view.segments(i).for_each(&mut f));
+            }
             Storage::Strided { bytes, strides } => {
                 if !self.is_empty() {
                     let width = self.dtype.bit_width().map_or(1, |w| w as usize / 8);
@@ -340,17 +375,28 @@ impl Tensor {
         }
     }
 
-    /// The first `rows` rows along the axis of an append view, in the same memory; `None` for other tensors or
-    /// when there are fewer rows.
-    pub fn truncate_append(&self, rows: usize) -> Option<Tensor> {
+    /// Rows `start..end` along the axis of an append view, in the same memory; `None` for other tensors or when there
+    /// are no such rows.
+    pub fn append_part(&self, start: usize, end: usize) -> Option<Tensor> {
         let Storage::Append { view, axis } = &self.storage else { return None };
-        if rows > view.len() {
+        if start > end || end > view.len() {
             return None;
         }
         let mut shape = self.shape.clone();
-        shape[*axis] = rows;
-        let storage = Storage::Append { view: view.truncated(rows), axis: *axis };
+        shape[*axis] = end - start;
+        let storage = Storage::Append { view: view.part(start, end), axis: *axis };
         Some(Tensor { dtype: self.dtype, shape, storage })
+    }
+
+    /// The first `rows` rows: [`append_part`](Tensor::append_part) from 0.
+    pub fn truncate_append(&self, rows: usize) -> Option<Tensor> {
+        self.append_part(0, rows)
+    }
+
+    /// The same elements as a cache along `axis`, in the same memory: [`AppendView::of_tensor`].
+    pub fn to_append(&self, axis: usize) -> Option<Tensor> {
+        let storage = Storage::Append { view: AppendView::of_tensor(self, axis)?, axis };
+        Some(Tensor { dtype: self.dtype, shape: self.shape.clone(), storage })
     }
 }
 

@@ -13,6 +13,12 @@ pub enum SessionError {
     /// Nodes that nothing here can compute: all of them.
     #[error("{} the model cannot run:{}", count(.0.len(), "node of", "nodes of"), lines(.0))]
     Nodes(Vec<NodeFault>),
+    /// The choices for caches contradict themselves.
+    #[error("the cache policy is impossible: {fault}")]
+    CachePolicy {
+        /// What is wrong.
+        fault: String,
+    },
     /// A persistent binding names an input or output that the graph does not have, or one twice.
     #[error("persistent binding `{input}` <- `{output}`: {fault}")]
     Binding {

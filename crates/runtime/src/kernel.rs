@@ -33,7 +33,8 @@ pub struct InputFacts {
     pub dtype: Option<DType>,
     /// The shape, where every extent is known.
     pub shape: Option<Shape>,
-    /// The node's output that is this input's value at the next call, where states retain it: a cache that grows.
+    /// The node's output that is this input's value at the next call, where states retain it: a cache that grows. A `Slice`
+    /// may shorten it before: a window.
     pub next: Option<usize>,
 }
 

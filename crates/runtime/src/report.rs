@@ -42,7 +42,7 @@ pub(crate) fn sizes(value: &Value) -> (u64, u64) {
 fn tensor_sizes(tensor: &Tensor) -> (u64, u64) {
     let used = tensor.byte_len() as u64;
     match tensor.storage() {
-        Storage::Append { view, .. } => (used, (view.outer() * view.capacity() * view.row_bytes()) as u64),
+        Storage::Append { view, .. } => (used, view.reserved_bytes() as u64),
         Storage::Dense(bytes) | Storage::Strided { bytes, .. } => (used, bytes.len() as u64),
     }
 }

@@ -1,29 +1,15 @@
 //! What a kernel sees while it runs.
 
 use heirloom_mem::{
-    AppendBuffer, AppendSlot, Bytes, BytesMut, ClaimError, DType, Element, Ledger, Pool, Shape, Storage,
-    Tensor, TensorMut, element_count,
+    AppendSlot, Bytes, BytesMut, DType, Element, Ledger, Pool, Shape, Storage, Tensor, TensorMut,
+    element_count,
 };
 use heirloom_types::Value;
 
 use crate::budget::Budget;
+use crate::grow::{self, CachePolicy, Growth};
 use crate::plan::Constant;
 use crate::{CancelToken, KernelError, Prepared, Team, align};
-
-/// How caches grow when an append finds no room.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CachePolicy {
-    /// Rows to reserve in a new cache; memory is taken as rows are written.
-    pub reserve: usize,
-    /// The factor by which a full cache grows, at least 1; `None` fixes the capacity at `reserve`.
-    pub growth: Option<f32>,
-}
-
-impl Default for CachePolicy {
-    fn default() -> CachePolicy {
-        CachePolicy { reserve: 256, growth: Some(2.0) }
-    }
-}
 
 /// Where a node finds an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,38 +222,28 @@ impl<'a> RunCx<'a> {
         self.ledger
     }
 
-    /// Room for `rows` rows behind those of input `index` along `axis`: in place where the input is the longest
-    /// view of an append buffer with room, else in a new buffer to which the input's rows are copied (counted as
-    /// the copy of a cache). Write all runs of the slot, then [`RunCx::commit`].
+    /// Room for `rows` rows behind those of input `index` along `axis`, without a copy: in place where the input is the
+    /// longest view of an append buffer with room, else in a further segment behind the input's own memory. Write all
+    /// runs of the slot, then [`RunCx::commit`]. The kernel that reads the result takes it segment by segment.
     ///
     /// # Errors
     /// When the capacity is fixed and would be exceeded, or a size overflows.
     pub fn append(&mut self, index: usize, axis: usize, rows: usize) -> Result<AppendSlot, KernelError> {
-        let past = self.tensor(index)?;
-        if let Some((view, at)) = past.append_view()
-            && at == axis
-        {
-            match view.claim(rows) {
-                Ok(slot) => return Ok(slot),
-                Err(full @ ClaimError::Full { .. }) if self.cache.growth.is_none() => {
-                    return Err(full.into());
-                }
-                Err(_) => {}
-            }
-        }
-        let len = past.shape().get(axis).copied().unwrap_or(0);
-        let needed = len.checked_add(rows).ok_or(ClaimError::Full { len, rows, capacity: usize::MAX })?;
-        let capacity = match self.cache.growth {
-            Some(growth) if needed > self.cache.reserve => {
-                needed.max((needed as f64 * f64::from(growth.max(1.0))).min(usize::MAX as f64 / 2.0) as usize)
-            }
-            None if needed > self.cache.reserve => {
-                return Err(ClaimError::Full { len, rows, capacity: self.cache.reserve }.into());
-            }
-            _ => self.cache.reserve,
-        };
-        let view = AppendBuffer::copied(past, axis, capacity.max(1), self.ledger)?;
-        Ok(view.claim(rows)?)
+        grow::append(self.tensor(index)?, axis, rows, self.cache, Growth::Segment, self.ledger)
+    }
+
+    /// [`append`](RunCx::append) for caches that are read as dense memory: where there is no room, the rows move to a larger
+    /// buffer (counted as the copy of a cache), each on average a few times only. A fork shares its rows nevertheless.
+    ///
+    /// # Errors
+    /// As [`append`](RunCx::append).
+    pub fn append_dense(
+        &mut self,
+        index: usize,
+        axis: usize,
+        rows: usize,
+    ) -> Result<AppendSlot, KernelError> {
+        grow::append(self.tensor(index)?, axis, rows, self.cache, Growth::Move, self.ledger)
     }
 
     /// The tensor `[before…, rows so far, row…]` that sees the rows of `slot` too.

@@ -79,6 +79,9 @@ impl Session {
         registry: &KernelRegistry,
         options: SessionOptions,
     ) -> Result<Session, SessionError> {
+        if let Some(fault) = options.cache.fault() {
+            return Err(SessionError::CachePolicy { fault });
+        }
         let signature = Arc::new(Signature::new(model.graph())?);
         let plan = Arc::new(lower::plan(&model, registry, &options, &signature, &[])?);
         Ok(Session(Arc::new(Inner {

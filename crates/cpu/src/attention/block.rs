@@ -1,5 +1,7 @@
 //! One block of keys and values against a few query rows: scores, online softmax, weighted sum.
 
+use heirloom_mem::{Tensor, ViewError};
+
 use crate::lanes::{LaneElement, Lanes};
 
 /// Positions per block: the block's keys and values, as f32, stay in the first cache level.
@@ -33,21 +35,64 @@ pub(super) struct Dims {
     pub(super) dv: usize,
 }
 
-/// Takes `n <= BLOCK` positions into account. Row `i` sees the block's positions `seen(i)`.
+/// Rows of one head's keys or values, which a cache in segments holds in several stretches.
+pub(super) struct Parts<'a, T> {
+    first: &'a [T],
+    /// The stretches behind the first, and at which element each begins.
+    later: Vec<(usize, &'a [T])>,
+}
+
+impl<'a, T: LaneElement> Parts<'a, T> {
+    /// Head `head` of `heads`.
+    ///
+    /// # Errors
+    /// When the rows are not dense within each stretch, or of another type.
+    #[inline(always)]
+    pub(super) fn of(tensor: &'a Tensor, heads: usize, head: usize) -> Result<Parts<'a, T>, ViewError> {
+        let mut parts = Parts { first: &[], later: Vec::new() };
+        let mut len = 0;
+        tensor.block_parts(heads, head, |part: &[T]| {
+            match len {
+                0 => parts.first = part,
+                _ => parts.later.push((len, part)),
+            }
+            len += part.len();
+        })?;
+        Ok(parts)
+    }
+
+    /// Rows `at..at + n` of `d` elements as f32 rows of `to_d`.
+    #[inline(always)]
+    fn widen<S: Lanes>(&self, s: S, (at, n): (usize, usize), d: usize, to: &mut [f32], to_d: usize) {
+        let (start, end) = (at * d, (at + n) * d);
+        if end <= self.first.len() {
+            return widen(s, &self.first[start..end], d, to, to_d);
+        }
+        let all = std::iter::once((0, self.first)).chain(self.later.iter().copied());
+        for (from, part) in all {
+            let (a, b) = (start.max(from), end.min(from + part.len()));
+            if a < b {
+                widen(s, &part[a - from..b - from], d, &mut to[(a - start) / d * to_d..], to_d);
+            }
+        }
+    }
+}
+
+/// Takes the `n <= BLOCK` positions from `at` on into account. Row `i` sees the block's positions `seen(i)`.
 #[inline(always)]
 pub(super) fn attend<S: Lanes, T: LaneElement>(
     s: S,
     dims: Dims,
     rows: &mut Rows<'_>,
     scratch: &mut Scratch<'_>,
-    keys: &[T],
-    values: &[T],
+    keys: &Parts<'_, T>,
+    values: &Parts<'_, T>,
+    (at, n): (usize, usize),
     seen: impl Fn(usize) -> std::ops::Range<usize>,
 ) {
-    let n = keys.len() / dims.head_k;
     let count = rows.max.len();
-    widen(s, keys, dims.head_k, scratch.k, dims.dk);
-    widen(s, values, dims.head_v, scratch.v, dims.dv);
+    keys.widen(s, (at, n), dims.head_k, scratch.k, dims.dk);
+    values.widen(s, (at, n), dims.head_v, scratch.v, dims.dv);
     let mut row = 0;
     while row < count {
         match count - row {

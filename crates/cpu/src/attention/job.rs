@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use heirloom_mem::{Tensor, ViewError};
 use heirloom_runtime::{CancelToken, Team};
 
-use super::block::{BLOCK, Dims, Rows, Scratch, attend, widen};
+use super::block::{BLOCK, Dims, Parts, Rows, Scratch, attend, widen};
 use crate::disjoint::DisjointMut;
 use crate::lanes::{LaneElement, Lanes};
 
@@ -70,6 +70,7 @@ pub(super) struct Job<'a, T> {
     pub(super) q: &'a [T],
     pub(super) keys: &'a Tensor,
     pub(super) values: &'a Tensor,
+    pub(super) cancel: &'a CancelToken,
 }
 
 /// How a call is cut into tasks.
@@ -135,7 +136,6 @@ pub(super) fn run<T: LaneElement>(
     out: &mut [T],
     scratch: &mut [f32],
     team: &dyn Team,
-    cancel: &CancelToken,
     one: impl Fn(&Job<'_, T>, &Cut, usize, &mut [f32], &mut [f32]) -> Result<(), ViewError> + Sync,
 ) -> Result<(), ViewError> {
     let shape = &job.shape;
@@ -149,7 +149,7 @@ pub(super) fn run<T: LaneElement>(
     let tasks = cut.tasks(shape);
     let failed = AtomicBool::new(false);
     team.run(tasks, &|task| {
-        if cancel.is_cancelled() {
+        if job.cancel.is_cancelled() {
             return;
         }
         let slot = slots.take();
@@ -194,7 +194,7 @@ pub(super) fn one<S: Lanes, T: LaneElement>(
     let (block, chunk) = (task / cut.chunks, task % cut.chunks);
     let (head, tokens) = tokens_of(cut, shape, block);
     let (batch, kv_head) = (head / shape.kv_heads, head % shape.kv_heads);
-    let Dims { head_k, head_v, dk, dv } = cut.dims;
+    let Dims { head_k, dk, dv, .. } = cut.dims;
     let count = tokens.len() * cut.group;
     let (q, rest) = workspace.split_at_mut(cut.rows() * dk);
     let (k, rest) = rest.split_at_mut(BLOCK * dk);
@@ -211,23 +211,23 @@ pub(super) fn one<S: Lanes, T: LaneElement>(
         widen(s, &job.q[from..from + head_k], head_k, to, dk);
         to.iter_mut().for_each(|x| *x *= job.scale);
     }
-    let keys = job.keys.block::<T>(shape.batch * shape.kv_heads, head)?;
-    let values = job.values.block::<T>(shape.batch * shape.kv_heads, head)?;
+    let keys = Parts::<T>::of(job.keys, shape.batch * shape.kv_heads, head)?;
+    let values = Parts::<T>::of(job.values, shape.batch * shape.kv_heads, head)?;
     let first = job.sight.of(tokens.start, shape.positions).start;
     let last = job.sight.of(tokens.end - 1, shape.positions).end;
     let mut rows = Rows { q, acc, max: &mut max[..count], sum: &mut sum[..count] };
     let mut scratch = Scratch { k, v, scores };
     let end = ((chunk + 1) * cut.chunk).min(last);
     let mut at = chunk * cut.chunk;
-    while at < end {
+    // What a cancelled call leaves in its output nobody sees.
+    while at < end && !job.cancel.is_cancelled() {
         let n = BLOCK.min(end - at);
         if at + n > first {
             let seen = |row: usize| {
                 let seen = job.sight.of(tokens.start + row / cut.group, shape.positions);
                 seen.start.clamp(at, at + n) - at..seen.end.clamp(at, at + n) - at
             };
-            let (k, v) = (&keys[at * head_k..(at + n) * head_k], &values[at * head_v..(at + n) * head_v]);
-            attend(s, cut.dims, &mut rows, &mut scratch, k, v, seen);
+            attend(s, cut.dims, &mut rows, &mut scratch, &keys, &values, (at, n), seen);
         }
         at += n;
     }

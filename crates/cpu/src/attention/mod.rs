@@ -8,7 +8,7 @@ mod tests;
 
 use half::{bf16, f16};
 use heirloom_mem::{DType, Tensor, ViewError};
-use heirloom_runtime::{BuildCx, BuildError, CancelToken, Kernel, KernelError, KernelSpec, RunCx, Team};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, Team};
 
 use heirloom_simd::{Isa, Portable};
 
@@ -112,10 +112,11 @@ impl Attention {
             q: q.as_slice::<T>()?,
             keys: &keys,
             values: &values,
+            cancel: cx.cancel(),
         };
         let to = out.elements_mut::<T>();
         if !to.is_empty() {
-            compute(self.isa, &job, to, scratch.elements_mut(), team, cx.cancel())?;
+            compute(self.isa, &job, to, scratch.elements_mut(), team)?;
         }
         cx.release(scratch);
         cx.cancel().check()?;
@@ -198,21 +199,20 @@ fn compute<T: LaneElement>(
     out: &mut [T],
     scratch: &mut [f32],
     team: &dyn Team,
-    cancel: &CancelToken,
 ) -> Result<(), ViewError> {
     let n = lanes::count(isa);
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2(s) => job::run(n, job, out, scratch, team, cancel, |job, cut, task, w, p| {
+        Isa::Avx2(s) => job::run(n, job, out, scratch, team, |job, cut, task, w, p| {
             // SAFETY: the token proves the features.
             unsafe { one_avx2(s, job, cut, task, w, p) }
         }),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512(s) => job::run(n, job, out, scratch, team, cancel, |job, cut, task, w, p| {
+        Isa::Avx512(s) => job::run(n, job, out, scratch, team, |job, cut, task, w, p| {
             // SAFETY: the token proves the features.
             unsafe { one_avx512(s, job, cut, task, w, p) }
         }),
-        _ => job::run(n, job, out, scratch, team, cancel, |job, cut, task, w, p| {
+        _ => job::run(n, job, out, scratch, team, |job, cut, task, w, p| {
             job::one(Portable, job, cut, task, w, p)
         }),
     }

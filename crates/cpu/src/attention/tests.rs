@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use half::{bf16, f16};
-use heirloom_mem::{AppendBuffer, DType, Ledger, Tensor};
+use heirloom_mem::{AppendBuffer, AppendView, DType, Ledger, Tensor};
 use heirloom_runtime::{CancelToken, Inline};
 use heirloom_simd::Isa;
 
@@ -85,14 +85,14 @@ fn run<T: LaneElement>(isa: Isa, shape: Shape, sight: Sight, threads: usize) -> 
     let expected = expected(&shape, &sight, 0.7, &wide(&q), &wide(&k), &wide(&v));
     let keys = cache(shape.kv_heads, shape.positions, shape.head_k, &k);
     let values = cache(shape.kv_heads, shape.positions, shape.head_v, &v);
-    let job = Job { shape, sight, scale: 0.7, q: &q, keys: &keys, values: &values };
+    let cancel = CancelToken::new();
+    let job = Job { shape, sight, scale: 0.7, q: &q, keys: &keys, values: &values, cancel: &cancel };
     let mut out = vec![T::from_f32(f32::NAN); expected.len()];
     let mut scratch = vec![f32::NAN; job::scratch_len(&shape, lanes::count(isa), threads)];
-    let cancel = CancelToken::new();
     if threads == 1 {
-        compute(isa, &job, &mut out, &mut scratch, &Inline, &cancel).unwrap();
+        compute(isa, &job, &mut out, &mut scratch, &Inline).unwrap();
     } else {
-        compute(isa, &job, &mut out, &mut scratch, &ClaimTeam::new(threads), &cancel).unwrap();
+        compute(isa, &job, &mut out, &mut scratch, &ClaimTeam::new(threads)).unwrap();
     }
     (wide(&out), expected)
 }
@@ -179,17 +179,76 @@ fn the_thread_count_changes_no_bit() {
     }
 }
 
+/// The rows in segments that end at `cuts` and behind the last, the last one going round the end of its ring.
+fn segmented<T: LaneElement>(heads: usize, rows: usize, size: usize, values: &[T], cuts: &[usize]) -> Tensor {
+    let ledger = Ledger::default();
+    let width = size_of::<T>();
+    let at = |head: usize, row: usize| &values[(head * rows + row) * size..(head * rows + row + 1) * size];
+    let fill = |view: &AppendView, from: usize, to: usize| {
+        let mut slot = view.claim(to - from).unwrap();
+        for head in 0..heads {
+            for row in from..to {
+                let row_of = Tensor::from_vec(&[size], at(head, row).to_vec()).unwrap();
+                slot.write_row(head, row - from, row_of.dense_bytes().unwrap());
+            }
+        }
+        slot.commit(&ledger)
+    };
+    let mut view = AppendBuffer::with_capacity(heads, rows + 7, size * width, &ledger).unwrap();
+    let mut from = 0;
+    for &cut in cuts {
+        view = fill(&view, from, cut).extended(rows + 9, &ledger).unwrap();
+        from = cut;
+    }
+    // The last buffer begins in its middle: rows that nobody sees any more lie before.
+    let last = AppendBuffer::with_capacity(heads, rows, size * width, &ledger).unwrap();
+    let skipped = fill(&last, 0, rows / 2).part(rows / 2, rows / 2);
+    let ring = fill(&skipped, from, rows);
+    let whole = match cuts {
+        [] => ring,
+        _ => fill(&view, from, rows),
+    };
+    Tensor::from_append(T::DTYPE, &[1, heads], &[size], whole).unwrap()
+}
+
+// proves: K2, K4
+#[test]
+fn segments_and_rings_change_no_bit() {
+    let shape = Shape { q_heads: 4, kv_heads: 2, positions: 333, tokens: 3, ..SHAPE };
+    let sight = Sight { causal: true, left: None, past: 330 };
+    let q = elements::<f16>(&noise(1, shape.tokens * shape.q_heads * shape.head_k));
+    let k = elements::<f16>(&noise(2, shape.kv_heads * shape.positions * shape.head_k));
+    let v = elements::<f16>(&noise(3, shape.kv_heads * shape.positions * shape.head_v));
+    let cancel = CancelToken::new();
+    for isa in Isa::available() {
+        let compute = |keys: &Tensor, values: &Tensor| {
+            let job = Job { shape, sight, scale: 0.7, q: &q, keys, values, cancel: &cancel };
+            let mut out = vec![f16::NAN; shape.tokens * shape.q_heads * shape.head_v];
+            let mut scratch = vec![f32::NAN; job::scratch_len(&shape, lanes::count(isa), 1)];
+            compute(isa, &job, &mut out, &mut scratch, &Inline).unwrap();
+            out
+        };
+        let whole = compute(&cache(2, 333, 64, &k), &cache(2, 333, 64, &v));
+        for cuts in [&[][..], &[1], &[64], &[63, 65], &[5, 6, 7, 100, 128, 332]] {
+            let (keys, values) = (segmented(2, 333, 64, &k, cuts), segmented(2, 333, 64, &v, cuts));
+            assert!(keys.block::<f16>(2, 0).is_err(), "several stretches");
+            assert_eq!(compute(&keys, &values), whole, "{isa:?} {cuts:?}");
+        }
+    }
+}
+
 #[test]
 fn a_row_that_sees_nothing_is_zero() {
     let shape = Shape { positions: 0, ..SHAPE };
     let keys = Tensor::from_vec::<f32>(&[1, 1, 0, 64], vec![]).unwrap();
     let sight = Sight { causal: true, left: None, past: 0 };
     let q = vec![1.0; 7 * 64];
-    let job = Job { shape, sight, scale: 1.0, q: &q, keys: &keys, values: &keys };
+    let cancel = CancelToken::new();
+    let job = Job { shape, sight, scale: 1.0, q: &q, keys: &keys, values: &keys, cancel: &cancel };
     for isa in Isa::available() {
         let mut out = vec![f32::NAN; 7 * 64];
         let mut scratch = vec![f32::NAN; job::scratch_len(&shape, lanes::count(isa), 1)];
-        compute(isa, &job, &mut out, &mut scratch, &Inline, &CancelToken::new()).unwrap();
+        compute(isa, &job, &mut out, &mut scratch, &Inline).unwrap();
         assert_eq!(out, vec![0.0; 7 * 64]);
     }
     assert_eq!(keys.dtype(), DType::Float);

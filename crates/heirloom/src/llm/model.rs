@@ -58,7 +58,7 @@ impl LanguageModel {
         let declared = model.metadata_value("heirloom.context_length").and_then(|v| v.parse().ok());
         let context = options.context.or(declared).unwrap_or(CONTEXT).max(1);
         let weights = weight_bytes(&model);
-        let session = engine.session(model.clone(), CachePolicy { reserve: context, growth: None })?;
+        let session = engine.session(model.clone(), CachePolicy::fixed(context))?;
         let text = match Text::of(&model, path) {
             Ok(text) => Some(text),
             Err(LlmError::NoText { .. }) => None,

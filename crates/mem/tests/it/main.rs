@@ -5,4 +5,5 @@
 mod append;
 mod bytes;
 mod pool;
+mod segments;
 mod tensor;

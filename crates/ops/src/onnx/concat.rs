@@ -107,18 +107,16 @@ fn append(cx: &mut RunCx<'_>, shape: &[usize], axis: usize) -> Result<Value, Ker
     for index in 1..cx.input_count() {
         parts.push(cx.dense(index)?);
     }
-    let mut slot = cx.append(0, axis, rows)?;
+    let mut slot = cx.append_dense(0, axis, rows)?;
     let (before, row) = (&shape[..axis], &shape[axis + 1..]);
     let outer: usize = before.iter().product();
     for run in 0..outer {
-        // Committing the slot counts them, as appended bytes.
-        let uncounted = heirloom_mem::Ledger::default();
         let pieces = parts.iter().map(|part| {
             let bytes = part.dense_bytes().unwrap_or(&[]);
             let len = bytes.len() / outer;
             &bytes[run * len..(run + 1) * len]
         });
-        copy::runs(slot.run_mut(run), pieces, copy::Purpose::Kernel, &uncounted);
+        slot.fill(run, pieces);
     }
     Ok(cx.commit(slot, dtype, before, row)?.into())
 }

@@ -129,7 +129,9 @@ impl<T: Element> Matrices<T> for Tensor {
 fn matrices(cx: &RunCx<'_>, index: usize) -> Result<Tensor, KernelError> {
     let tensor = cx.tensor(index)?;
     match tensor.append_view() {
-        Some((_, axis)) if axis + 2 == tensor.shape().len() => Ok(tensor.clone()),
+        Some((view, axis)) if axis + 2 == tensor.shape().len() && view.segments_are_one() => {
+            Ok(tensor.clone())
+        }
         _ => cx.dense(index),
     }
 }

@@ -1,5 +1,5 @@
 //! [`Slice`](https://onnx.ai/onnx/operators/onnx__Slice.html): parts along some axes, with steps. In place where the part is
-//! dense.
+//! dense, or rows of a cache: a window that moves over one.
 
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
@@ -58,6 +58,12 @@ impl Kernel for Slice {
         }
         integers::axes(&axes, shape.len())?;
         let mut view = View::whole(&shape);
+        // What a cache along its axis is shortened to.
+        let mut rows = cx
+            .opt_tensor(0)
+            .ok()
+            .flatten()
+            .and_then(|tensor| tensor.append_view().map(|(view, axis)| (axis, 0, view.len())));
         for (((&start, &end), &axis), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
             let axis = heirloom_runtime::normalize_axis(axis, shape.len())?;
             let (first, count) = part(shape[axis], start, end, step)?;
@@ -65,6 +71,19 @@ impl Kernel for Slice {
             view.shape[axis] = count;
             view.strides[axis] =
                 view.strides[axis].saturating_mul(isize::try_from(step).unwrap_or(isize::MAX));
+            rows = match rows {
+                Some((at, begin, _)) if at == axis && step == 1 => {
+                    Some((at, begin + first, begin + first + count))
+                }
+                // All of another axis, once.
+                rows if count == shape[axis] && step == 1 => rows,
+                _ => None,
+            };
+        }
+        let part = rows.and_then(|(_, start, end)| cx.tensor(0).ok()?.append_part(start, end));
+        if let Some(part) = part {
+            cx.set(0, part);
+            return Ok(());
         }
         if view.shape.contains(&0) {
             view.base = 0;

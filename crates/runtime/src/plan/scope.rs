@@ -66,18 +66,19 @@ impl<'a> Scope<'a> {
                 self.retained.insert(inner, reg);
             }
         }
-        self.retain_through_identity();
+        self.retain_through();
     }
 
-    /// What `Identity` passes to a retained value is retained itself.
-    fn retain_through_identity(&mut self) {
+    /// What `Identity` passes to a retained value is retained itself; so is what `Slice` shortens to one, a window.
+    fn retain_through(&mut self) {
         if self.retained.is_empty() {
             return;
         }
         for &id in self.graph.order().iter().rev() {
             let node = self.graph.node(id);
-            let identity = node.op_type == "Identity" && plain_domain(&node.domain).is_empty();
-            if identity
+            let passes =
+                matches!(&*node.op_type, "Identity" | "Slice") && plain_domain(&node.domain).is_empty();
+            if passes
                 && let (Some(Some(from)), Some(Some(to))) = (node.inputs.first(), node.outputs.first())
                 && let Some(&reg) = self.retained.get(to)
             {
@@ -93,7 +94,7 @@ impl<'a> Scope<'a> {
                 self.retained.insert(binding.output, reg);
             }
         }
-        self.retain_through_identity();
+        self.retain_through();
     }
 
     /// The output of `node` that is the next value of the persistent input `input`.

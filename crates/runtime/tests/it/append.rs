@@ -13,7 +13,12 @@ fn options() -> CallOptions<'static> {
 }
 
 fn with_cache(layers: usize, dtype: DType, reserve: usize, growth: Option<f32>) -> Session {
-    let cache = CachePolicy { reserve, growth };
+    let cache = CachePolicy { reserve, growth, ..CachePolicy::default() };
+    session_with(decoder(layers, dtype), SessionOptions { cache, ..SessionOptions::default() })
+}
+
+fn out_of_place(layers: usize, dtype: DType) -> Session {
+    let cache = CachePolicy { in_place: false, ..CachePolicy::default() };
     session_with(decoder(layers, dtype), SessionOptions { cache, ..SessionOptions::default() })
 }
 
@@ -74,8 +79,7 @@ fn u10_an_empty_first_cache_is_an_ordinary_value() {
 // proves: K2, K1
 #[test]
 fn u47_capacity_never_shows_in_the_shape() {
-    let (large, exact) =
-        (with_cache(1, DType::Float16, 2048, Some(2.0)), with_cache(1, DType::Float16, 1, Some(1.0)));
+    let (large, exact) = (with_cache(1, DType::Float16, 2048, Some(2.0)), out_of_place(1, DType::Float16));
     let (a, b) = (start(&large), start(&exact));
     let all = CallOptions::default();
     for token in 0..7 {
@@ -86,7 +90,7 @@ fn u47_capacity_never_shows_in_the_shape() {
             assert_eq!(elements::<half::f16>(value), elements::<half::f16>(&b[name]), "{name}");
         }
     }
-    // Without spare room each token moves the cache; the results are the same.
+    // Out of place each token moves the cache; the results are the same.
     assert_eq!(a.report().counts.cache_copied_bytes, 0);
     assert!(b.report().counts.cache_copied_bytes > 0);
     assert_eq!(a.report().retained_bytes, 2 * 2 * 7 * 8 * 2);
@@ -137,8 +141,206 @@ fn two_forks_from_one_point_do_not_see_each_other() {
     let (c, d) = (run(&state, &[10]), run(&fork, &[11]));
     assert_eq!([a, c].concat(), straight(&[4, 5, 6, 10]));
     assert_eq!([b, d].concat(), straight(&[7, 8, 9, 11]));
-    assert_eq!(state.report().counts.state_copied_bytes, 0);
-    assert_eq!(fork.report().counts.state_copied_bytes, 0);
+    // Not even the loser of the race copied the prefix.
+    for counts in [state.report().counts, fork.report().counts] {
+        assert_eq!((counts.state_copied_bytes, counts.cache_copied_bytes), (0, 0));
+    }
+}
+
+// proves: K1, K2, Z4
+#[test]
+fn forks_from_any_point_share_their_prefix_and_equal_functional_execution_to_the_bit() {
+    let session = session(decoder(2, DType::Float16));
+    let prefix: Vec<i64> = (0..40).map(|at| at * 3 % 32).collect();
+    let state = start(&session);
+    let mut points = Vec::new();
+    for &id in &prefix {
+        points.push(state.fork().unwrap());
+        state.run(feeds(&step(2, &[id])), &options()).unwrap();
+    }
+    let prefix_bytes: u64 = state.report().retained_bytes;
+    let last = |ids: &[i64]| -> Vec<half::f16> {
+        let fresh = start(&session);
+        let y: Vec<half::f16> = elements(&fresh.run(feeds(&step(2, ids)), &options()).unwrap()["y"]);
+        y[y.len() - 16..].to_vec()
+    };
+    let mut appended = 0;
+    for (at, fork) in points.iter().enumerate().step_by(7) {
+        let mut ids = prefix[..at].to_vec();
+        for id in [31, 30] {
+            ids.push(id);
+            let y: Vec<half::f16> = elements(&fork.run(feeds(&step(2, &[id])), &options()).unwrap()["y"]);
+            assert_eq!(y, last(&ids), "fork at {at}");
+        }
+        // Forks of forks, from the same point, one after the other.
+        let (one, two) = (fork.fork().unwrap(), fork.fork().unwrap());
+        for (state, id) in [(&one, 29), (&two, 28)] {
+            let y: Vec<half::f16> = elements(&state.run(feeds(&step(2, &[id])), &options()).unwrap()["y"]);
+            assert_eq!(y, last(&[&ids[..], &[id]].concat()), "fork of the fork at {at}");
+        }
+        for fork in [fork, &one, &two] {
+            let counts = fork.report().counts;
+            assert_eq!((counts.cache_copied_bytes, counts.state_copied_bytes), (0, 0));
+            appended += counts.appended_bytes;
+        }
+    }
+    assert_eq!(appended, 6 * 4 * (2 * 2 * 2 * 8 * 2), "each wrote its own rows alone");
+    assert_eq!(state.report().retained_bytes, prefix_bytes);
+}
+
+// proves: K1
+#[test]
+fn many_forks_one_behind_the_other_are_moved_to_one_buffer_now_and_then() {
+    let session = session(decoder(1, DType::Float));
+    let mut state = start(&session);
+    let mut ids = Vec::new();
+    let mut moved = 0;
+    let mut rivals = Vec::new();
+    for at in 0..100i64 {
+        let next = state.fork().unwrap();
+        state.run(feeds(&step(1, &[31])), &options()).unwrap();
+        rivals.push(state);
+        let id = at % 32;
+        next.run(feeds(&step(1, &[id])), &options()).unwrap();
+        ids.push(id);
+        let copied = next.report().counts.cache_copied_bytes;
+        assert!(copied == 0 || copied == 2 * 2 * at as u64 * 8 * 4);
+        moved += u64::from(copied > 0);
+        state = next;
+    }
+    assert_eq!(moved, 3);
+    let y: Vec<f32> = elements(&state.run(feeds(&step(1, &[5])), &options()).unwrap()["y"]);
+    ids.push(5);
+    let whole: Vec<f32> = elements(&start(&session).run(feeds(&step(1, &ids)), &options()).unwrap()["y"]);
+    assert_eq!(y, whole[whole.len() - 16..]);
+}
+
+// proves: K1, Z1
+#[test]
+fn a_dense_initial_cache_stays_where_it_is_and_grows_behind() {
+    let session = session(decoder(1, DType::Float));
+    let rows: Vec<f32> = (0..2 * 5 * 8).map(|i| i as f32 / 50.0).collect();
+    let past = floats(&[1, 2, 5, 8], &rows);
+    let state = session.make_state([("past.0.key", past.clone()), ("past.0.value", past.clone())]).unwrap();
+    for id in [1, 2, 3] {
+        state.run(feeds(&step(1, &[id])), &options()).unwrap();
+        let retained = state.values().unwrap();
+        for (_, value) in retained.iter() {
+            assert_eq!(
+                value.as_tensor().unwrap().address(),
+                past.address(),
+                "its first rows lie there still"
+            );
+        }
+    }
+    let counts = state.report().counts;
+    assert_eq!((counts.cache_copied_bytes, counts.state_copied_bytes), (0, 0));
+    let retained = state.values().unwrap();
+    let key: Vec<f32> = elements(retained.get("past.0.key").unwrap());
+    assert_eq!((&key[..40], &key[64..104]), (&rows[..40], &rows[40..]));
+    assert_eq!(elements::<f32>(&past.into()), rows);
+}
+
+// proves: K1, K2
+#[test]
+fn growth_without_room_takes_a_further_segment_and_copies_nothing() {
+    let (small, large) = (with_cache(1, DType::Float, 3, Some(1.5)), with_cache(1, DType::Float, 4096, None));
+    let (a, b) = (start(&small), start(&large));
+    for id in 0..60 {
+        let ids = step(1, &[id % 32]);
+        let (a, b) = (a.run(feeds(&ids), &options()).unwrap(), b.run(feeds(&ids), &options()).unwrap());
+        assert_eq!(elements::<f32>(&a["y"]), elements::<f32>(&b["y"]), "token {id}");
+    }
+    let counts = a.report().counts;
+    assert_eq!(counts.cache_copied_bytes, 0);
+    // 3, then to 1.5 times what is needed: 6, 10, 16, 25, 39, 60 rows, keys and values.
+    assert_eq!(counts.cache_allocations, 2 * 7);
+    assert_eq!(a.report().reserved_bytes, 60 * 2 * 2 * 8 * 4);
+}
+
+// proves: K3
+#[test]
+fn impossible_cache_policies_are_refused_when_the_session_is_made() {
+    let model = decoder(1, DType::Float);
+    let registry = crate::models::registry();
+    for (cache, fault) in [
+        (CachePolicy::fixed(0), "`reserve` is 0"),
+        (CachePolicy { growth: Some(0.5), ..CachePolicy::default() }, "`growth` is 0.5"),
+        (CachePolicy { growth: Some(f32::NAN), ..CachePolicy::default() }, "`growth` is NaN"),
+        (CachePolicy { growth: Some(f32::INFINITY), ..CachePolicy::default() }, "`growth` is inf"),
+    ] {
+        let options = SessionOptions { cache, ..SessionOptions::default() };
+        let error = Session::new(model.clone(), &registry, options).unwrap_err().to_string();
+        assert!(error.contains("cache policy") && error.contains(fault), "{error}");
+    }
+    // Sizes that overflow and capacities below what there is are errors of the call; the state stays.
+    let session = with_cache(1, DType::Float, usize::MAX / 2, None);
+    let state = start(&session);
+    let error = state.run(feeds(&step(1, &[1])), &options()).unwrap_err().to_string();
+    assert!(error.contains("cannot be made"), "{error}");
+    let session = with_cache(1, DType::Float, 4, None);
+    let state = session.make_state(feeds(&session.zeros(&[("past", 6)]).unwrap())).unwrap();
+    let error = state.run(feeds(&step(1, &[1])), &options()).unwrap_err().to_string();
+    assert!(error.contains("holds 6 of 4 rows"), "{error}");
+    assert_eq!(shape(state.values().unwrap().get("past.0.key").unwrap()), [1, 2, 6, 8]);
+    // A capacity that a longer state brought along is no way round it.
+    let long = with_cache(1, DType::Float, 64, None);
+    let state = start(&long);
+    state.run(feeds(&step(1, &[1, 2, 3, 4])), &options()).unwrap();
+    let moved = session.make_state(&state.values().unwrap()).unwrap();
+    assert!(moved.run(feeds(&step(1, &[1])), &options()).unwrap_err().to_string().contains("4 of 4 rows"));
+}
+
+/// `window_next = the last 10 rows of Concat(window, x)`, U3's first-in-first-out buffer with rows of 3 in 2 runs.
+fn fifo() -> std::sync::Arc<heirloom_graph::Model> {
+    model(|g| {
+        let ty = float_type(dims(["2", "10", "3"]));
+        let window = g.input("window", &ty).unwrap();
+        let x = g.input("x", &float_type(dims(["2", "new", "3"]))).unwrap();
+        let all = g.node("Concat").input(&window).input(&x).attr("axis", 1).output("all").unwrap();
+        let [start, end, axis] = [-10, i64::MAX, 1].map(|value| g.vector("bound", vec![value]).unwrap());
+        let next = g.node("Slice").inputs([&all, &start, &end, &axis]).output("window_next").unwrap();
+        g.output(&next, &ty).unwrap();
+        g.bind(&window, &next).unwrap();
+    })
+}
+
+// proves: K1, Z4, R1
+#[test]
+fn a_sliding_window_moves_round_a_ring_and_windows_that_are_held_stay() {
+    let cache = CachePolicy::fixed(16);
+    let session = session_with(fifo(), SessionOptions { cache, ..SessionOptions::default() });
+    let state = session.make_state(feeds(&session.zeros(&[]).unwrap())).unwrap();
+    let mut expected = [vec![0.0f32; 30], vec![0.0; 30]];
+    let mut held: Vec<(Value, Vec<f32>)> = Vec::new();
+    for at in 0..200 {
+        let new = 1 + at % 5;
+        let values: Vec<f32> = (0..2 * new * 3).map(|i| (at * 100 + i) as f32).collect();
+        for (run, rows) in expected.iter_mut().enumerate() {
+            rows.extend_from_slice(&values[run * new * 3..(run + 1) * new * 3]);
+            rows.drain(..new * 3);
+        }
+        let out = state.run([("x", floats(&[2, new, 3], &values))], &CallOptions::default()).unwrap();
+        assert_eq!(elements::<f32>(&out["window_next"]), expected.concat(), "step {at}");
+        match at {
+            60 | 61 | 130 => held.push((out["window_next"].clone(), expected.concat())),
+            100 => held.clear(),
+            _ => {}
+        }
+        for (window, rows) in &held {
+            assert_eq!(&elements::<f32>(window), rows, "at step {at}");
+        }
+    }
+    let counts = state.report().counts;
+    assert_eq!(counts.state_copied_bytes, 0);
+    let steady = state.report().counts;
+    drop(held);
+    for _ in 0..50 {
+        state.run([("x", floats(&[2, 1, 3], &[1.0; 6]))], &CallOptions::default()).unwrap();
+    }
+    let done = state.report().counts - steady;
+    assert!(done.cache_allocations <= 1, "{done:?}");
+    assert_eq!(done.appended_bytes, 50 * 2 * 3 * 4, "each step writes its own rows alone");
 }
 
 // proves: K2, Z4

@@ -56,7 +56,7 @@ impl Kernel for HalfAppended {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         if COUNTDOWN.get() == Some(0) {
             let mut slot = cx.append(4, 2, 1)?;
-            slot.run_mut(0).fill(0x7f);
+            slot.run_mut(0).into_iter().for_each(|part| part.fill(0x7f));
         }
         point(cx)?;
         self.0.run(cx)?;

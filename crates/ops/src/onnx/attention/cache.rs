@@ -1,6 +1,6 @@
 //! Keys or values: those of this call, behind those of the past.
 
-use heirloom_mem::{Ledger, Shape, Tensor, copy};
+use heirloom_mem::{Shape, Tensor, copy};
 use heirloom_runtime::{KernelError, RunCx};
 
 use super::{Attention, Extents, typed};
@@ -33,8 +33,10 @@ impl Rows {
                 to.iter_mut().zip(&from[start..start + self.size]).for_each(|(w, v)| *w = v.widen());
             }
         } else {
-            let from = self.tensor.block::<T>(self.batch * self.heads, batch * self.heads + head)?;
-            to.iter_mut().zip(from).for_each(|(w, v)| *w = v.widen());
+            let mut to = to.iter_mut();
+            self.tensor.block_parts::<T>(self.batch * self.heads, batch * self.heads + head, |part| {
+                part.iter().zip(&mut to).for_each(|(v, w)| *w = v.widen());
+            })?;
         }
         Ok(())
     }
@@ -69,8 +71,6 @@ pub(super) fn gather<T: Real>(
     let mut slot = cx.append(past, 2, tokens)?;
     let from = fresh.dense_bytes().unwrap_or(&[]);
     let row = size * size_of::<T>();
-    // Committing the slot counts them, as appended bytes.
-    let uncounted = Ledger::default();
     for batch in 0..batch {
         for head in 0..heads {
             let start = |token: usize| {
@@ -81,7 +81,7 @@ pub(super) fn gather<T: Real>(
                 }
             };
             let runs = (0..tokens).map(|token| &from[start(token)..start(token) + row]);
-            copy::runs(slot.run_mut(batch * heads + head), runs, copy::Purpose::Kernel, &uncounted);
+            slot.fill(batch * heads + head, runs);
         }
     }
     let whole = cx.commit(slot, T::DTYPE, &[batch, heads], &[size])?;
