@@ -31,7 +31,8 @@ impl Convolution {
         groups: usize,
         window: &Window,
     ) -> Result<Convolution, KernelError> {
-        let misfit = |what| KernelError::Shape { what, shapes: vec![Shape::from_slice(x), Shape::from_slice(w)] };
+        let misfit =
+            |what| KernelError::Shape { what, shapes: vec![Shape::from_slice(x), Shape::from_slice(w)] };
         let ([batch, channels, spatial @ ..], [maps, per_group, kernel @ ..]) = (x, w) else {
             return Err(misfit("the input and the weight have a batch (of maps), channels and spatial axes"));
         };

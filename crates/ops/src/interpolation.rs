@@ -74,7 +74,11 @@ impl Interpolation {
             b"linear" | b"bilinear" => Mode::Linear,
             b"cubic" => Mode::Cubic(f64::from(attributes.float_or("cubic_coeff_a", -0.75)?)),
             other => {
-                return Err(unsupported("mode", String::from_utf8_lossy(other), "nearest, linear and cubic are"));
+                return Err(unsupported(
+                    "mode",
+                    String::from_utf8_lossy(other),
+                    "nearest, linear and cubic are",
+                ));
             }
         };
         Ok(Interpolation {

@@ -46,10 +46,10 @@ pub(crate) fn integers(cx: &RunCx<'_>, index: usize, tensor: &Tensor) -> Result<
 pub(crate) fn floats(cx: &RunCx<'_>, index: usize) -> Result<Vec<f32>, KernelError> {
     let tensor = cx.dense(index)?;
     by_type!(tensor.dtype(), [f32, f16, bf16, f64],
-        T => Ok(tensor.as_slice::<T>()?.iter().map(|v| v.to_f32()).collect()), _ => match tensor.dtype() {
-            DType::Float8E8M0 => Ok(codes(&tensor).into_iter().map(heirloom_types::floats::e8m0_to_f32).collect()),
-            _ => Err(wrong_type(cx, index, "FLOAT, FLOAT16 or BFLOAT16")),
-        })
+    T => Ok(tensor.as_slice::<T>()?.iter().map(|v| v.to_f32()).collect()), _ => match tensor.dtype() {
+        DType::Float8E8M0 => Ok(codes(&tensor).into_iter().map(heirloom_types::floats::e8m0_to_f32).collect()),
+        _ => Err(wrong_type(cx, index, "FLOAT, FLOAT16 or BFLOAT16")),
+    })
 }
 
 /// The integers of an input, or zeros where it is absent.

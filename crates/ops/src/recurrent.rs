@@ -32,7 +32,13 @@ impl Activation {
         match self {
             Sigmoid => W::ONE / (W::ONE + (-x).exp()),
             Tanh => x.tanh(),
-            Relu => if x > W::default() { x } else { W::default() },
+            Relu => {
+                if x > W::default() {
+                    x
+                } else {
+                    W::default()
+                }
+            }
             Affine(a, b) => real(&|x| a * x + b),
             Elu(a) => real(&|x| if x >= 0.0 { x } else { a * x.exp_m1() }),
             HardSigmoid(a, b) => real(&|x| (a * x + b).clamp(0.0, 1.0)),
@@ -71,8 +77,10 @@ impl Recurrent {
                 return Err(unsupported("direction", String::from_utf8_lossy(other), reason));
             }
         };
-        let mut alphas = attributes.opt_floats("activation_alpha")?.unwrap_or(&[]).iter().map(|&v| f64::from(v));
-        let mut betas = attributes.opt_floats("activation_beta")?.unwrap_or(&[]).iter().map(|&v| f64::from(v));
+        let mut alphas =
+            attributes.opt_floats("activation_alpha")?.unwrap_or(&[]).iter().map(|&v| f64::from(v));
+        let mut betas =
+            attributes.opt_floats("activation_beta")?.unwrap_or(&[]).iter().map(|&v| f64::from(v));
         let mut functions = Vec::new();
         for name in attributes.opt_strings("activations")?.unwrap_or(&[]) {
             // Functions take their parameters from the lists in turn.
@@ -156,7 +164,9 @@ impl Extents {
             what: "X is [steps, batch, input], W [directions, gates * hidden, input], R [directions, gates * hidden, hidden]",
             shapes: [x, w, r].map(Shape::from_slice).into(),
         };
-        let (&[steps, batch, input], &[d, gw, iw], &[dr, gr, hidden]) = (x, w, r) else { return Err(misfit()) };
+        let (&[steps, batch, input], &[d, gw, iw], &[dr, gr, hidden]) = (x, w, r) else {
+            return Err(misfit());
+        };
         let (steps, batch) = if node.batch_first { (batch, steps) } else { (steps, batch) };
         let directions = node.directions.len();
         if d != directions
@@ -177,7 +187,8 @@ impl Extents {
                     low: 0,
                     high: steps as i64,
                 };
-                let length = |&v: &i64| usize::try_from(v).ok().filter(|&v| v <= steps).ok_or_else(|| range(v));
+                let length =
+                    |&v: &i64| usize::try_from(v).ok().filter(|&v| v <= steps).ok_or_else(|| range(v));
                 list.iter().map(length).collect::<Result<_, _>>()?
             }
             Some(list) => {
@@ -281,7 +292,10 @@ fn expect(tensor: &Tensor, shape: &[usize], what: &'static str) -> Result<(), Ke
     if tensor.shape() == shape {
         return Ok(());
     }
-    Err(KernelError::Shape { what, shapes: vec![Shape::from_slice(tensor.shape()), Shape::from_slice(shape)] })
+    Err(KernelError::Shape {
+        what,
+        shapes: vec![Shape::from_slice(tensor.shape()), Shape::from_slice(shape)],
+    })
 }
 
 /// A [directions, n] input; zeros where it is absent.
@@ -324,12 +338,14 @@ pub(crate) trait Products<W> {
     ///
     /// # Errors
     /// When the call is cancelled.
-    fn inputs(&self, direction: usize, x: &[W], out: &mut [W], cancel: &CancelToken) -> Result<(), Cancelled>;
+    fn inputs(&self, direction: usize, x: &[W], out: &mut [W], cancel: &CancelToken)
+    -> Result<(), Cancelled>;
     /// The products of the batch's states with a direction's R: [batch, width].
     ///
     /// # Errors
     /// When the call is cancelled.
-    fn states(&self, direction: usize, h: &[W], out: &mut [W], cancel: &CancelToken) -> Result<(), Cancelled>;
+    fn states(&self, direction: usize, h: &[W], out: &mut [W], cancel: &CancelToken)
+    -> Result<(), Cancelled>;
 }
 
 /// The weights of one call, to compute with.
@@ -350,12 +366,24 @@ impl<W: Wide> Products<W> for Weights<W> {
         self.width
     }
 
-    fn inputs(&self, direction: usize, x: &[W], out: &mut [W], cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn inputs(
+        &self,
+        direction: usize,
+        x: &[W],
+        out: &mut [W],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         let w = &self.w[direction * self.width * self.input..][..self.width * self.input];
         product(out, x, w, (self.width, self.input), true, cancel)
     }
 
-    fn states(&self, direction: usize, h: &[W], out: &mut [W], cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn states(
+        &self,
+        direction: usize,
+        h: &[W],
+        out: &mut [W],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         let r = &self.r[direction * self.width * self.hidden..][..self.width * self.hidden];
         product(out, h, r, (self.width, self.hidden), true, cancel)
     }
@@ -405,7 +433,8 @@ pub(crate) fn run<W: Wide>(
                     continue;
                 }
                 let time = if *reverse { length - 1 - step } else { step };
-                let place = if extents.batch_first { sequence * steps + time } else { time * batch + sequence };
+                let place =
+                    if extents.batch_first { sequence * steps + time } else { time * batch + sequence };
                 let state = &mut hidden[sequence * n..][..n];
                 let part = &mut parts[place * width..][..width];
                 part.iter_mut().zip(bias).for_each(|(p, &b)| *p += b);

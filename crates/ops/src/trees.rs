@@ -54,7 +54,14 @@ pub(crate) fn bits(x: f64) -> u64 {
 /// A branch or a leaf.
 #[derive(Clone, Debug)]
 pub(crate) enum TreeNode {
-    Branch { rule: Rule, feature: usize, split: f64, missing_is_true: bool, yes: usize, no: usize },
+    Branch {
+        rule: Rule,
+        feature: usize,
+        split: f64,
+        missing_is_true: bool,
+        yes: usize,
+        no: usize,
+    },
     /// Adds weights to targets.
     Leaf(Vec<(usize, f64)>),
 }

@@ -90,7 +90,8 @@ impl Window {
     /// The kernel's extents from the attribute.
     pub(crate) fn kernel(&self) -> Result<Shape, KernelError> {
         let kernel = self.kernel.as_ref();
-        let kernel = kernel.ok_or_else(|| KernelError::Other("attribute `kernel_shape` is missing".into()))?;
+        let kernel =
+            kernel.ok_or_else(|| KernelError::Other("attribute `kernel_shape` is missing".into()))?;
         Ok(kernel.iter().map(|&k| k as usize).collect())
     }
 
@@ -237,13 +238,7 @@ pub(crate) fn for_each_tap(
     taps: &[(usize, usize)],
     mut f: impl FnMut(usize),
 ) {
-    fn go(
-        axes: &[Axis],
-        index: &[usize],
-        taps: &[(usize, usize)],
-        base: usize,
-        f: &mut impl FnMut(usize),
-    ) {
+    fn go(axes: &[Axis], index: &[usize], taps: &[(usize, usize)], base: usize, f: &mut impl FnMut(usize)) {
         let (axis, (from, to)) = (&axes[0], taps[0]);
         for tap in from..to {
             let at = base * axis.input + axis.place(index[0], tap);
@@ -295,12 +290,7 @@ pub(crate) fn unfold<T: Copy>(
 
 /// Adds to the plane `out` of extents `axes[..].output` what tap `offset` spreads from each place of the input plane
 /// `x`: the reverse of [`unfold`], the axes being those of the walk from out to x.
-pub(crate) fn fold<T: crate::product::Ring>(
-    x: &[T],
-    axes: &[FoldAxis],
-    offset: &[usize],
-    out: &mut [T],
-) {
+pub(crate) fn fold<T: crate::product::Ring>(x: &[T], axes: &[FoldAxis], offset: &[usize], out: &mut [T]) {
     let (last, outer) = axes.split_last().expect("a spatial axis");
     for (row, x) in x.chunks_exact(last.blocks.max(1)).enumerate() {
         let (mut rest, mut base, mut inside, mut scale) = (row, 0, true, 1);

@@ -85,8 +85,7 @@ pub(super) fn attend<S: Lanes, T: LaneElement>(
     dims: Dims,
     rows: &mut Rows<'_>,
     scratch: &mut Scratch<'_>,
-    keys: &Parts<'_, T>,
-    values: &Parts<'_, T>,
+    (keys, values): (&Parts<'_, T>, &Parts<'_, T>),
     (at, n): (usize, usize),
     seen: impl Fn(usize) -> std::ops::Range<usize>,
 ) {

@@ -227,7 +227,7 @@ pub(super) fn one<S: Lanes, T: LaneElement>(
                 let seen = job.sight.of(tokens.start + row / cut.group, shape.positions);
                 seen.start.clamp(at, at + n) - at..seen.end.clamp(at, at + n) - at
             };
-            attend(s, cut.dims, &mut rows, &mut scratch, &keys, &values, (at, n), seen);
+            attend(s, cut.dims, &mut rows, &mut scratch, (&keys, &values), (at, n), seen);
         }
         at += n;
     }

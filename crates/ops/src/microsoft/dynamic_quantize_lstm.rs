@@ -61,7 +61,13 @@ impl Coded {
         Ok(Coded { rows, width, codes, scales, directions })
     }
 
-    fn multiply(&self, direction: usize, x: &[f32], out: &mut [f32], cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn multiply(
+        &self,
+        direction: usize,
+        x: &[f32],
+        out: &mut [f32],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         let (scale, zero) = dynamic(x);
         let codes: Vec<i32> = dynamic_codes(x, scale, zero).collect();
         let mut sums = vec![0; out.len()];
@@ -89,11 +95,23 @@ impl Products<f32> for Weights {
         self.w.width
     }
 
-    fn inputs(&self, direction: usize, x: &[f32], out: &mut [f32], cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn inputs(
+        &self,
+        direction: usize,
+        x: &[f32],
+        out: &mut [f32],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         self.w.multiply(direction, x, out, cancel)
     }
 
-    fn states(&self, direction: usize, h: &[f32], out: &mut [f32], cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn states(
+        &self,
+        direction: usize,
+        h: &[f32],
+        out: &mut [f32],
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         self.r.multiply(direction, h, out, cancel)
     }
 }

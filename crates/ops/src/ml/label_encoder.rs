@@ -127,13 +127,21 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(
         cx,
         &[
-            "default_float", "default_int64", "default_string", "default_tensor", "keys_floats", "keys_int64s",
-            "keys_strings", "keys_tensor", "values_floats", "values_int64s", "values_strings", "values_tensor",
+            "default_float",
+            "default_int64",
+            "default_string",
+            "default_tensor",
+            "keys_floats",
+            "keys_int64s",
+            "keys_strings",
+            "keys_tensor",
+            "values_floats",
+            "values_int64s",
+            "values_strings",
+            "values_tensor",
         ],
     )?;
-    let missing = |name: &str| {
-        BuildError::from(heirloom_graph::AttrError::Missing { name: name.into() })
-    };
+    let missing = |name: &str| BuildError::from(heirloom_graph::AttrError::Missing { name: name.into() });
     let keys = Labels::read(attributes, "keys", "s")?.ok_or_else(|| missing("keys_tensor"))?;
     let values = Labels::read(attributes, "values", "s")?.ok_or_else(|| missing("values_tensor"))?;
     if keys.len() != values.len() {
@@ -141,22 +149,32 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     }
     // Only a default of the values' kind counts; others may be written without a meaning.
     let default = match &values {
-        Labels::Strings(_) => match (attributes.opt_string("default_string")?, attributes.get("default_tensor")) {
-            (Some(text), _) => Labels::Strings(vec![text.into()]),
-            (None, Some(AttrValue::Strings1(strings))) if strings.elements.len() == 1 => {
-                Labels::Strings(strings.elements.clone())
+        Labels::Strings(_) => {
+            match (attributes.opt_string("default_string")?, attributes.get("default_tensor")) {
+                (Some(text), _) => Labels::Strings(vec![text.into()]),
+                (None, Some(AttrValue::Strings1(strings))) if strings.elements.len() == 1 => {
+                    Labels::Strings(strings.elements.clone())
+                }
+                _ => Labels::Strings(vec![Box::from(&b"_Unused"[..])]),
             }
-            _ => Labels::Strings(vec![Box::from(&b"_Unused"[..])]),
-        },
+        }
         Labels::Integers(dtype, _) | Labels::Reals(dtype, _) => {
             let real = matches!(values, Labels::Reals(..));
             match attributes.opt_tensor("default_tensor")? {
                 Some(tensor) => match Labels::of_tensor(tensor) {
                     Some(Labels::Integers(_, v)) if !real && v.len() == 1 => Labels::Integers(*dtype, v),
                     Some(Labels::Reals(_, v)) if real && v.len() == 1 => Labels::Reals(*dtype, v),
-                    _ => return Err(unsupported("default_tensor", tensor.dtype(), "it is one of the values' type")),
+                    _ => {
+                        return Err(unsupported(
+                            "default_tensor",
+                            tensor.dtype(),
+                            "it is one of the values' type",
+                        ));
+                    }
                 },
-                None if real => Labels::Reals(*dtype, vec![f64::from(attributes.float_or("default_float", -0.0)?)]),
+                None if real => {
+                    Labels::Reals(*dtype, vec![f64::from(attributes.float_or("default_float", -0.0)?)])
+                }
                 None => Labels::Integers(*dtype, vec![attributes.int_or("default_int64", -1)?]),
             }
         }
@@ -171,7 +189,10 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 /// The elements of input 0 as keys.
 fn keys_of(cx: &RunCx<'_>) -> Result<(Shape, Vec<Key>), KernelError> {
     if let Some(Value::Strings(strings)) = cx.value(0) {
-        return Ok((strings.shape.clone(), strings.elements.iter().map(|s| Key::String(s.clone())).collect()));
+        return Ok((
+            strings.shape.clone(),
+            strings.elements.iter().map(|s| Key::String(s.clone())).collect(),
+        ));
     }
     let x = cx.dense(0)?;
     let labels = Labels::of_tensor(&x).ok_or_else(|| wrong_type(cx, 0, "strings, integers or floats"))?;
@@ -231,7 +252,8 @@ impl Kernel for Classes {
         }
         let x = cx.dense(0)?;
         let class = |&at: &i64| usize::try_from(at).ok().and_then(|at| self.classes.get(at));
-        let elements = x.as_slice::<i64>()?.iter().map(|at| class(at).unwrap_or(&self.text).clone()).collect();
+        let elements =
+            x.as_slice::<i64>()?.iter().map(|at| class(at).unwrap_or(&self.text).clone()).collect();
         let shape = Shape::from_slice(x.shape());
         cx.set(0, Value::Strings(Arc::new(StringTensor { shape, elements })));
         Ok(())

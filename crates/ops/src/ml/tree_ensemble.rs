@@ -39,10 +39,22 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(
         cx,
         &[
-            "aggregate_function", "leaf_targetids", "leaf_weights", "membership_values", "n_targets",
-            "nodes_falseleafs", "nodes_falsenodeids", "nodes_featureids", "nodes_hitrates",
-            "nodes_missing_value_tracks_true", "nodes_modes", "nodes_splits", "nodes_trueleafs",
-            "nodes_truenodeids", "post_transform", "tree_roots",
+            "aggregate_function",
+            "leaf_targetids",
+            "leaf_weights",
+            "membership_values",
+            "n_targets",
+            "nodes_falseleafs",
+            "nodes_falsenodeids",
+            "nodes_featureids",
+            "nodes_hitrates",
+            "nodes_missing_value_tracks_true",
+            "nodes_modes",
+            "nodes_splits",
+            "nodes_trueleafs",
+            "nodes_truenodeids",
+            "post_transform",
+            "tree_roots",
         ],
     )?;
     let attributes = &cx.node.attributes;

@@ -69,9 +69,10 @@ impl ConvTranspose {
                 };
                 let full = stride * (input[at] - 1) + (kernel[at] - 1) * dilation + 1 + more;
                 // The last extents are the spatial ones.
-                let asked = self.output_shape.as_ref().and_then(|shape| {
-                    shape.len().checked_sub(rank).map(|skip| shape[skip + at])
-                });
+                let asked = self
+                    .output_shape
+                    .as_ref()
+                    .and_then(|shape| shape.len().checked_sub(rank).map(|skip| shape[skip + at]));
                 let same = matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
                 let extent = match asked {
                     Some(extent) => Some(crate::integers::extent("an extent of `output_shape`", extent)?),
@@ -110,7 +111,8 @@ fn spread<T: Real>(cx: &mut RunCx<'_>, node: &ConvTranspose) -> Result<(), Kerne
         what: "the input is [batch, channels, spatial…], the weight [channels, maps / groups, kernel…]",
         shapes: vec![Shape::from_slice(x.shape()), Shape::from_slice(w.shape())],
     };
-    let (&[batch, channels, ref spatial @ ..], &[rows, maps, ref kernel @ ..]) = (x.shape(), w.shape()) else {
+    let (&[batch, channels, ref spatial @ ..], &[rows, maps, ref kernel @ ..]) = (x.shape(), w.shape())
+    else {
         return Err(misfit());
     };
     if rows != channels || !channels.is_multiple_of(node.groups) {

@@ -21,8 +21,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
 };
 
 /// The same operator before ai.onnx had it for all types.
-pub(crate) const MICROSOFT: KernelSpec =
-    KernelSpec { domain: "com.microsoft", versions: (1, 1), ..SPEC };
+pub(crate) const MICROSOFT: KernelSpec = KernelSpec { domain: "com.microsoft", versions: (1, 1), ..SPEC };
 
 struct DequantizeLinear {
     axis: i64,

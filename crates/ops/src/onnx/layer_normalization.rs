@@ -34,9 +34,10 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let attributes = &cx.node.attributes;
     let stash = attributes.int_or("stash_type", 1)?;
     let known = [DType::Float, DType::Float16, DType::BFloat16, DType::Double];
-    let stash = known.into_iter().find(|t| i64::from(t.onnx()) == stash).ok_or_else(|| {
-        unsupported("stash_type", stash, "the mean is FLOAT, FLOAT16, BFLOAT16 or DOUBLE")
-    })?;
+    let stash = known
+        .into_iter()
+        .find(|t| i64::from(t.onnx()) == stash)
+        .ok_or_else(|| unsupported("stash_type", stash, "the mean is FLOAT, FLOAT16, BFLOAT16 or DOUBLE"))?;
     let epsilon = f64::from(attributes.float_or("epsilon", 1e-5)?);
     Ok(Box::new(LayerNormalization { axis: attributes.int_or("axis", -1)?, epsilon, stash }))
 }
@@ -83,8 +84,7 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &LayerNormalization) -> Result<(
             }
         });
     }
-    let kept: Shape =
-        shape.iter().enumerate().map(|(at, &d)| if at < axis { d } else { 1 }).collect();
+    let kept: Shape = shape.iter().enumerate().map(|(at, &d)| if at < axis { d } else { 1 }).collect();
     cx.set(0, out.freeze());
     for (index, values) in [(1, means), (2, factors)] {
         if cx.wants(index) {

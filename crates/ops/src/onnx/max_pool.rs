@@ -66,8 +66,7 @@ fn pool<T: Element + PartialOrd>(cx: &mut RunCx<'_>, node: &MaxPool) -> Result<(
         cx.cancel().check()?;
         let x = &xs[plane * input..][..input];
         let to = &mut out.elements_mut::<T>()[plane * output..][..output];
-        let mut places =
-            indices.as_mut().map(|i| &mut i.elements_mut::<i64>()[plane * output..][..output]);
+        let mut places = indices.as_mut().map(|i| &mut i.elements_mut::<i64>()[plane * output..][..output]);
         for_each_window(&axes, |at, index, taps| {
             let mut best: Option<usize> = None;
             // NaN is greater than all numbers.

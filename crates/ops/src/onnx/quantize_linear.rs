@@ -31,10 +31,7 @@ struct QuantizeLinear {
 }
 
 /// The attributes `block_size` and one that names a type.
-pub(crate) fn block_and_type(
-    cx: &BuildCx<'_>,
-    name: &str,
-) -> Result<(usize, Option<DType>), BuildError> {
+pub(crate) fn block_and_type(cx: &BuildCx<'_>, name: &str) -> Result<(usize, Option<DType>), BuildError> {
     let block = cx.node.attributes.int_or("block_size", 0)?;
     let block = usize::try_from(block).map_err(|_| unsupported("block_size", block, "it is not negative"))?;
     Ok((block, type_attribute(cx, name)?))
@@ -96,10 +93,10 @@ impl Kernel for QuantizeLinear {
         };
         let which = Granularity::new(x.shape(), &scale_shape, self.axis, self.block)?;
         let values: Vec<f32> = by_type!(x.dtype(), [f32, f16, bf16, f64],
-            T => x.as_slice::<T>()?.iter().map(|v| v.to_f32()).collect(), _ => match x.dtype() {
-                DType::Int32 => x.as_slice::<i32>()?.iter().map(|&v| v as f32).collect(),
-                _ => return Err(wrong_type(cx, 0, "real numbers or INT32")),
-            });
+        T => x.as_slice::<T>()?.iter().map(|v| v.to_f32()).collect(), _ => match x.dtype() {
+            DType::Int32 => x.as_slice::<i32>()?.iter().map(|&v| v as f32).collect(),
+            _ => return Err(wrong_type(cx, 0, "real numbers or INT32")),
+        });
         let rounded: fn(f32) -> f32 = match precision {
             DType::Float16 => |v| f16::from_f32(v).to_f32(),
             DType::BFloat16 => |v| bf16::from_f32(v).to_f32(),

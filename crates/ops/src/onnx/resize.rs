@@ -47,7 +47,14 @@ pub(crate) enum Policy {
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
-    let common = ["coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "mode", "nearest_mode"];
+    let common = [
+        "coordinate_transformation_mode",
+        "cubic_coeff_a",
+        "exclude_outside",
+        "extrapolation_value",
+        "mode",
+        "nearest_mode",
+    ];
     let newer = ["antialias", "axes", "keep_aspect_ratio_policy"];
     match cx.opset {
         ..11 => only(cx, &["mode"])?,
@@ -80,10 +87,8 @@ impl Resize {
     pub(crate) fn plan(&self, cx: &RunCx<'_>) -> Result<SmallVec<[Scaled; 5]>, KernelError> {
         let shape = cx.tensor(0)?.shape();
         let rank = shape.len();
-        let mut plan: SmallVec<[Scaled; 5]> = shape
-            .iter()
-            .map(|&d| Scaled { input: d, output: d, scale: 1.0, region: (0.0, 1.0) })
-            .collect();
+        let mut plan: SmallVec<[Scaled; 5]> =
+            shape.iter().map(|&d| Scaled { input: d, output: d, scale: 1.0, region: (0.0, 1.0) }).collect();
         let axes: SmallVec<[usize; 6]> = match &self.axes {
             Some(list) => {
                 integers::axes(list, rank)?;
@@ -99,7 +104,9 @@ impl Resize {
             what: "there is a scale or size for each axis to resize",
             shapes: vec![Shape::from_slice(shape), Shape::from_elem(len, 1)],
         };
-        if let (Some(index), Coordinates::TfCropAndResize) = (given(self.places.region)?, self.how.coordinates) {
+        if let (Some(index), Coordinates::TfCropAndResize) =
+            (given(self.places.region)?, self.how.coordinates)
+        {
             let region = reals(cx, index, &cx.dense(index)?)?;
             if region.len() != 2 * axes.len() {
                 return Err(misfit(region.len()));
@@ -177,7 +184,10 @@ fn resize<T: Element + Number>(
     let shape: Shape = plan.iter().map(|axis| axis.output).collect();
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     if x.is_empty() && out.shape().iter().all(|&d| d > 0) {
-        return Err(KernelError::Shape { what: "nothing cannot be resized to something", shapes: vec![shape] });
+        return Err(KernelError::Shape {
+            what: "nothing cannot be resized to something",
+            shapes: vec![shape],
+        });
     }
     let moved: Vec<(usize, Vec<Taps>)> = plan
         .iter()
