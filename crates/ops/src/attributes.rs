@@ -1,5 +1,6 @@
 //! What kernels check about a node's attributes before they are built.
 
+use heirloom_mem::DType;
 use heirloom_runtime::{BuildCx, BuildError};
 
 /// Refuses attributes that the kernel does not know: none is ever ignored.
@@ -15,4 +16,13 @@ pub(crate) fn only(cx: &BuildCx<'_>, known: &[&str]) -> Result<(), BuildError> {
 /// An attribute with a value that is not allowed or not supported.
 pub(crate) fn unsupported(name: &str, value: impl ToString, reason: &str) -> BuildError {
     BuildError::Unsupported { name: name.into(), value: value.to_string(), reason: reason.into() }
+}
+
+/// The element type that the attribute `name` gives by its number; `None` where there is none.
+pub(crate) fn dtype(cx: &BuildCx<'_>, name: &str) -> Result<Option<DType>, BuildError> {
+    let Some(number) = cx.node.attributes.opt_int(name)? else { return Ok(None) };
+    match i32::try_from(number).ok().and_then(DType::from_onnx) {
+        Some(dtype) => Ok(Some(dtype)),
+        None => Err(unsupported(name, number, "it is no element type")),
+    }
 }

@@ -4,6 +4,7 @@ use heirloom_mem::{DType, Element, Shape, Tensor, TensorMut};
 use heirloom_runtime::{Kernel, KernelError, RunCx};
 
 use crate::broadcast::{self, Walk};
+use crate::spread;
 
 /// A kernel without parameters.
 pub(crate) struct Plain(pub(crate) fn(&mut RunCx<'_>) -> Result<(), KernelError>);
@@ -40,11 +41,9 @@ pub(crate) fn common_type(cx: &RunCx<'_>, count: usize) -> Result<DType, KernelE
 }
 
 /// `f` of each element of input 0, in place where nobody else needs it.
-pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T) -> Result<(), KernelError> {
+pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T + Sync) -> Result<(), KernelError> {
     if let Some(mut out) = cx.take_unique(0) {
-        for v in out.elements_mut::<T>() {
-            *v = f(*v);
-        }
+        spread::rows(cx.team(), out.elements_mut::<T>(), 1, |piece| piece.iter_mut().for_each(|v| *v = f(*v)));
         cx.set(0, out.freeze());
         return Ok(());
     }
@@ -55,13 +54,27 @@ pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T) -> Resul
 pub(crate) fn map<T: Element, O: Element>(
     cx: &mut RunCx<'_>,
     dtype: DType,
-    f: impl Fn(T) -> O,
+    f: impl Fn(T) -> O + Sync,
 ) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(dtype, input.shape())?;
-    for (o, &v) in out.elements_mut::<O>().iter_mut().zip(input.as_slice::<T>()?) {
-        *o = f(v);
-    }
+    spread::pairs(cx.team(), out.elements_mut::<O>(), input.as_slice::<T>()?, |out, from| {
+        out.iter_mut().zip(from).for_each(|(o, &v)| *o = f(v));
+    });
+    cx.set(0, out.freeze());
+    Ok(())
+}
+
+/// Whether `f` holds for each element of input 0, as a BOOL tensor.
+pub(crate) fn flags<T: Element>(
+    cx: &mut RunCx<'_>,
+    f: impl Fn(T) -> bool + Sync,
+) -> Result<(), KernelError> {
+    let input = cx.dense(0)?;
+    let mut out = cx.alloc(DType::Bool, input.shape())?;
+    spread::pairs(cx.team(), out.bytes_mut(), input.as_slice::<T>()?, |out, from| {
+        out.iter_mut().zip(from).for_each(|(o, &v)| *o = u8::from(f(v)));
+    });
     cx.set(0, out.freeze());
     Ok(())
 }
@@ -112,7 +125,8 @@ pub(crate) fn compare<T: Copy>(
     Ok(())
 }
 
-fn in_place<T: Element>(
+/// `f` of each element of `out`, of shape `shape`, and the one of `other` that is broadcast to it.
+pub(crate) fn in_place<T: Element>(
     out: &mut TensorMut,
     shape: &[usize],
     other_shape: &[usize],
@@ -170,4 +184,11 @@ pub(crate) fn bools(tensor: &Tensor, index: usize) -> Result<&[u8], KernelError>
         return Err(KernelError::InputType { index, expected: "a BOOL tensor".into(), actual });
     }
     tensor.dense_bytes().ok_or_else(|| KernelError::Other("a BOOL tensor with gaps".into()))
+}
+
+/// Sets an output that the node may not have.
+pub(crate) fn set_wanted(cx: &mut RunCx<'_>, index: usize, value: impl Into<heirloom_types::Value>) {
+    if index < cx.output_count() {
+        cx.set(index, value);
+    }
 }

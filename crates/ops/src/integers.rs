@@ -50,3 +50,11 @@ pub(crate) fn axes(list: &[i64], rank: usize) -> Result<SmallVec<[usize; 6]>, Ke
         Some(pair) => Err(KernelError::Other(format!("axis {} is named twice", pair[0]))),
     }
 }
+
+/// The one element of an INT32 or INT64 input.
+pub(crate) fn scalar(cx: &RunCx<'_>, index: usize, what: &str) -> Result<i64, KernelError> {
+    match list(cx, index)?[..] {
+        [value] => Ok(value),
+        ref list => Err(KernelError::Other(format!("{what} has one element, not {}", list.len()))),
+    }
+}

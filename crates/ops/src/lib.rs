@@ -1,12 +1,19 @@
 //! ONNX operators: portable kernels, one file each. They are the definition that faster kernels are held to.
 #![forbid(unsafe_code)]
 
+mod arg_extreme;
 mod attributes;
+mod axis;
+mod binary;
 mod broadcast;
 mod by_type;
+mod cells;
 mod convolution;
+mod cumulate;
+mod einsum;
 mod elementwise;
 mod encoded;
+mod erf;
 mod global_pool;
 mod integers;
 mod interpolation;
@@ -19,9 +26,15 @@ mod product;
 mod quantized;
 mod real;
 mod recurrent;
+mod reduce;
+mod scalar;
+mod scatter;
 mod sequences;
+mod spread;
 mod table;
 mod trees;
+mod unary;
+mod variadic;
 mod window;
 
 pub use table::KERNELS;

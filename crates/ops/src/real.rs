@@ -36,12 +36,19 @@ pub(crate) mod num {
         + Send
         + Sync
     {
+        const ZERO: Self;
         const ONE: Self;
         fn from_f32(value: f32) -> Self;
         fn from_f64(value: f64) -> Self;
         fn to_f32(self) -> f32;
         fn to_f64(self) -> f64;
+        fn abs(self) -> Self;
         fn exp(self) -> Self;
+        fn ln(self) -> Self;
+        fn ln_1p(self) -> Self;
+        fn error_function(self) -> Self;
+        fn smaller(self, other: Self) -> Self;
+        fn is_nan(self) -> bool;
         fn sqrt(self) -> Self;
         fn sin(self) -> Self;
         fn cos(self) -> Self;
@@ -50,8 +57,9 @@ pub(crate) mod num {
     }
 
     macro_rules! wide {
-        ($($ty:ident),*) => {$(
+        ($($ty:ident: $erf:ident),*) => {$(
             impl Wide for $ty {
+                const ZERO: $ty = 0.0;
                 const ONE: $ty = 1.0;
                 fn from_f32(value: f32) -> $ty { $ty::from(value) }
                 #[allow(clippy::cast_possible_truncation)]
@@ -59,7 +67,13 @@ pub(crate) mod num {
                 #[allow(clippy::cast_possible_truncation)]
                 fn to_f32(self) -> f32 { self as f32 }
                 fn to_f64(self) -> f64 { f64::from(self) }
+                fn abs(self) -> $ty { self.abs() }
                 fn exp(self) -> $ty { self.exp() }
+                fn ln(self) -> $ty { self.ln() }
+                fn ln_1p(self) -> $ty { self.ln_1p() }
+                fn error_function(self) -> $ty { crate::erf::$erf(self) }
+                fn smaller(self, other: $ty) -> $ty { self.min(other) }
+                fn is_nan(self) -> bool { self.is_nan() }
                 fn sqrt(self) -> $ty { self.sqrt() }
                 fn sin(self) -> $ty { self.sin() }
                 fn cos(self) -> $ty { self.cos() }
@@ -68,7 +82,7 @@ pub(crate) mod num {
             }
         )*};
     }
-    wide!(f32, f64);
+    wide!(f32: float, f64: double);
 }
 
 macro_rules! real {
@@ -87,4 +101,9 @@ real! {
     f64, f64: |v| v, |v| v;
     f16, f32: f16::to_f32, f16::from_f32;
     bf16, f32: bf16::to_f32, bf16::from_f32;
+}
+
+/// `ln(1 + exp(v))`, without overflow.
+pub(crate) fn softplus<W: num::Wide>(v: W) -> W {
+    if v.is_nan() { v } else { v.larger(W::ZERO) + (-v.abs()).exp().ln_1p() }
 }

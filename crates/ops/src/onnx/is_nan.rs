@@ -1,12 +1,12 @@
 //! [`IsNaN`](https://onnx.ai/onnx/operators/onnx__IsNaN.html): whether each element is NaN, as BOOL.
 
-use half::{bf16, f16};
-use heirloom_mem::{DType, Element};
+use heirloom_mem::DType;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_types::floats::SmallFloat;
 
 use crate::attributes::only;
-use crate::by_type::by_type;
-use crate::elementwise::{Plain, wrong_type};
+use crate::by_type::by_real;
+use crate::elementwise::{Plain, flags, wrong_type};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -23,16 +23,15 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 }
 
 fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-    by_type!(cx.tensor(0)?.dtype(), [f32, f16, bf16, f64], T => flags(cx, T::is_nan),
-        _ => Err(wrong_type(cx, 0, "a FLOAT, FLOAT16, BFLOAT16 or DOUBLE tensor")))
-}
-
-fn flags<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> bool) -> Result<(), KernelError> {
+    let dtype = cx.tensor(0)?.dtype();
+    by_real!(dtype, T => return flags(cx, T::is_nan), _ => {});
+    let Some(float) = SmallFloat::of(dtype).filter(|float| float.width() == 8) else {
+        return Err(wrong_type(cx, 0, "floating-point numbers"));
+    };
     let input = cx.dense(0)?;
     let mut out = cx.alloc(DType::Bool, input.shape())?;
-    for (flag, &v) in out.bytes_mut().iter_mut().zip(input.as_slice::<T>()?) {
-        *flag = u8::from(f(v));
-    }
+    let codes = input.dense_bytes().unwrap_or(&[]);
+    out.bytes_mut().iter_mut().zip(codes).for_each(|(o, &c)| *o = u8::from(float.decode(c).is_nan()));
     cx.set(0, out.freeze());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! [`Mod`](https://onnx.ai/onnx/operators/onnx__Mod.html): the remainder of `A / B`, broadcast. With `fmod` = 0, for integers, it
+//! [`Mod`](https://onnx.ai/onnx/operators/onnx__Mod.html): the remainder of `A / B`, broadcast. With `fmod` = 0 it
 //! has the sign of the divisor; with `fmod` = 1 that of the dividend, as C's `fmod`.
 
 use half::{bf16, f16};
@@ -36,9 +36,7 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 impl Kernel for Mod {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (dtype, truncated) = (common_type(cx, 2)?, self.truncated);
-        if truncated {
-            by_type!(dtype, [f32, f16, bf16, f64], T => return real::<T>(cx), _ => {});
-        }
+        by_type!(dtype, [f32, f16, bf16, f64], T => return real::<T>(cx, truncated), _ => {});
         by_type!(dtype, [u64, u32, u16, u8], T => {
             refuse_zero(cx.dense(1)?.as_slice::<T>()?)?;
             return binary(cx, |a: T, b: T| a % b);
@@ -49,7 +47,7 @@ impl Kernel for Mod {
                 let rest = a.wrapping_rem(b);
                 if !truncated && rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
             })
-        }, _ => Err(wrong_type(cx, 0, "integers, or floats with `fmod` = 1")))
+        }, _ => Err(wrong_type(cx, 0, "numbers")))
     }
 }
 
@@ -60,10 +58,17 @@ fn refuse_zero<T: Default + PartialEq>(divisors: &[T]) -> Result<(), KernelError
     Ok(())
 }
 
-/// The remainder of two floats is exact, in whichever width.
-fn real<T: Real>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+/// The truncated remainder of two floats is exact, in whichever width.
+fn real<T: Real>(cx: &mut RunCx<'_>, truncated: bool) -> Result<(), KernelError> {
     binary(cx, |a: T, b: T| {
-        let rest = a.widen().to_f64() % b.widen().to_f64();
+        let (a, b) = (a.widen().to_f64(), b.widen().to_f64());
+        let rest = a % b;
+        let rest = match truncated {
+            true => rest,
+            false if rest == 0.0 => 0.0f64.copysign(b),
+            false if (rest < 0.0) != (b < 0.0) => rest + b,
+            false => rest,
+        };
         T::narrow(<T::Wide as Wide>::from_f64(rest))
     })
 }

@@ -1,0 +1,7 @@
+//! [`LeakyRelu`](https://onnx.ai/onnx/operators/onnx__LeakyRelu.html): `alpha * x` of negative elements, others as
+//! they are.
+
+crate::unary::of_reals! {
+    "LeakyRelu", since 6, alpha = 0.01:
+    v => if v < W::ZERO { alpha * v } else { v }
+}

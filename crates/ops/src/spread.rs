@@ -1,0 +1,39 @@
+//! Work on slices, shared among the threads of the team.
+
+use std::sync::{Mutex, PoisonError};
+
+use heirloom_runtime::Team;
+
+/// Elements that one task takes: enough that handing it out does not matter.
+pub(crate) const PIECE: usize = 1 << 14;
+
+/// Calls `f` once with each part, on any thread.
+pub(crate) fn parts<P: Send>(team: &dyn Team, parts: impl Iterator<Item = P>, f: impl Fn(P) + Sync) {
+    let parts: Vec<Mutex<Option<P>>> = parts.map(|part| Mutex::new(Some(part))).collect();
+    team.run(parts.len(), &|task| {
+        if let Some(part) = parts[task].lock().unwrap_or_else(PoisonError::into_inner).take() {
+            f(part);
+        }
+    });
+}
+
+/// Calls `f` with pieces of `out` and the same pieces of `from`.
+pub(crate) fn pairs<O: Send, I: Sync>(
+    team: &dyn Team,
+    out: &mut [O],
+    from: &[I],
+    f: impl Fn(&mut [O], &[I]) + Sync,
+) {
+    if team.threads() == 1 || out.len() < 2 * PIECE {
+        return f(out, from);
+    }
+    parts(team, out.chunks_mut(PIECE).zip(from.chunks(PIECE)), |(out, from)| f(out, from));
+}
+
+/// Calls `f` with pieces of `values`, each a multiple of `row` elements.
+pub(crate) fn rows<T: Send>(team: &dyn Team, values: &mut [T], row: usize, f: impl Fn(&mut [T]) + Sync) {
+    if team.threads() == 1 || values.len() < 2 * PIECE || row == 0 {
+        return f(values);
+    }
+    parts(team, values.chunks_mut(PIECE.div_ceil(row) * row), f);
+}

@@ -1,0 +1,75 @@
+//! Operators that fold any number of tensors element by element, broadcast.
+
+use heirloom_mem::Shape;
+use heirloom_runtime::{KernelError, RunCx};
+
+use crate::broadcast;
+use crate::elementwise::{common_type, in_place};
+use crate::scalar::Numeric;
+
+/// The inputs folded with `f` from the first on, then `finish` of each element and the number of inputs.
+pub(crate) fn fold<T: Numeric>(
+    cx: &mut RunCx<'_>,
+    f: impl Fn(T::Wide, T::Wide) -> T::Wide + Copy,
+    finish: impl Fn(T::Wide, usize) -> T::Wide + Copy,
+) -> Result<(), KernelError> {
+    let count = cx.input_count();
+    common_type(cx, count)?;
+    let mut tensors = Vec::with_capacity(count);
+    for index in 1..count {
+        tensors.push(cx.dense(index)?);
+    }
+    let first = Shape::from_slice(cx.tensor(0)?.shape());
+    let mut shapes: Vec<&[usize]> = vec![&first];
+    shapes.extend(tensors.iter().map(|tensor| tensor.shape()));
+    let shape = broadcast::shape(&shapes)?;
+    let mut out = match cx.take_unique(0).filter(|_| shape == first) {
+        Some(out) => out,
+        None => {
+            let start = cx.dense(0)?;
+            let mut out = cx.alloc(T::DTYPE, &shape)?;
+            in_place(&mut out, &shape, &first, start.as_slice::<T>()?, |_, v| v);
+            out
+        }
+    };
+    for other in &tensors {
+        in_place(&mut out, &shape, other.shape(), other.as_slice::<T>()?, |a: T, b: T| T::down(f(a.up(), b.up())));
+    }
+    for v in out.elements_mut::<T>() {
+        *v = T::down(finish(v.up(), count));
+    }
+    cx.set(0, out.freeze());
+    Ok(())
+}
+
+/// An operator of [`fold`]: `a` and `b` in the type that they are computed in, which `W` names.
+macro_rules! folded {
+    ($op:literal, since $since:literal: $a:ident, $b:ident => $body:expr, $sum:ident, $count:ident => $finish:expr) => {
+        use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+
+        pub(crate) const SPEC: KernelSpec = KernelSpec {
+            domain: "",
+            op: $op,
+            versions: ($since, super::NEWEST),
+            rank: 0,
+            accepts: |cx| cx.plain_inputs(),
+            build,
+        };
+
+        fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
+            $crate::attributes::only(cx, &[])?;
+            Ok(Box::new($crate::elementwise::Plain(run)))
+        }
+
+        fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+            #[allow(unused_imports)]
+            use $crate::scalar::{Numeric, Scalar};
+            $crate::by_type::by_number!(cx.tensor(0)?.dtype(), T => {
+                type W = <T as Numeric>::Wide;
+                $crate::variadic::fold::<T>(cx, |$a: W, $b: W| $body, |$sum: W, $count: usize| $finish)
+            }, _ => Err($crate::elementwise::wrong_type(cx, 0, "numbers")))
+        }
+    };
+}
+
+pub(crate) use folded;
