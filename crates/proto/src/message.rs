@@ -30,8 +30,8 @@ pub struct FieldInfo {
     pub repeated: bool,
     /// Whether a list of numbers is written packed.
     pub packed: bool,
-    /// The oneof it belongs to, or nothing.
-    pub oneof: &'static str,
+    /// The oneof it belongs to.
+    pub oneof: Option<&'static str>,
     /// The type.
     pub kind: FieldKind,
 }

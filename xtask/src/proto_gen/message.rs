@@ -292,13 +292,13 @@ fn info(out: &mut String, it: &Message, places: &[Place<'_>]) {
         };
         _ = writeln!(
             out,
-            "{}FieldInfo {{ name: \"{}\", number: {}, repeated: {}, packed: {}, oneof: \"{}\", kind: FieldKind::{kind} }},",
+            "{}FieldInfo {{ name: \"{}\", number: {}, repeated: {}, packed: {}, oneof: {:?}, kind: FieldKind::{kind} }},",
             place.cfg,
             field.name,
             field.number,
             field.repeated,
             field.packed,
-            field.oneof.as_deref().unwrap_or(""),
+            field.oneof,
         );
     }
     out.push_str("] };\n}\n\n");

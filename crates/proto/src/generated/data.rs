@@ -28,7 +28,7 @@ impl SequenceProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -36,7 +36,7 @@ impl SequenceProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -44,7 +44,7 @@ impl SequenceProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -52,7 +52,7 @@ impl SequenceProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SparseTensorProto"),
             },
             FieldInfo {
@@ -60,7 +60,7 @@ impl SequenceProto {
                 number: 5,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SequenceProto"),
             },
             FieldInfo {
@@ -68,7 +68,7 @@ impl SequenceProto {
                 number: 6,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("MapProto"),
             },
             FieldInfo {
@@ -76,7 +76,7 @@ impl SequenceProto {
                 number: 7,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("OptionalProto"),
             },
         ],
@@ -289,7 +289,7 @@ impl MapProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -297,7 +297,7 @@ impl MapProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -305,7 +305,7 @@ impl MapProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -313,7 +313,7 @@ impl MapProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -321,7 +321,7 @@ impl MapProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SequenceProto"),
             },
         ],
@@ -498,7 +498,7 @@ impl OptionalProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -506,7 +506,7 @@ impl OptionalProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -514,7 +514,7 @@ impl OptionalProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -522,7 +522,7 @@ impl OptionalProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SparseTensorProto"),
             },
             FieldInfo {
@@ -530,7 +530,7 @@ impl OptionalProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SequenceProto"),
             },
             FieldInfo {
@@ -538,7 +538,7 @@ impl OptionalProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("MapProto"),
             },
             FieldInfo {
@@ -546,7 +546,7 @@ impl OptionalProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("OptionalProto"),
             },
         ],

@@ -37,7 +37,7 @@ impl StructTypeProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "kind",
+                oneof: Some("kind"),
                 kind: FieldKind::Message("StructTypeProto.Array"),
             },
             FieldInfo {
@@ -45,7 +45,7 @@ impl StructTypeProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "kind",
+                oneof: Some("kind"),
                 kind: FieldKind::Message("StructTypeProto.Structure"),
             },
             FieldInfo {
@@ -53,7 +53,7 @@ impl StructTypeProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "kind",
+                oneof: Some("kind"),
                 kind: FieldKind::Message("StructTypeProto.BitPacking"),
             },
             FieldInfo {
@@ -61,7 +61,7 @@ impl StructTypeProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "kind",
+                oneof: Some("kind"),
                 kind: FieldKind::Uint64,
             },
             FieldInfo {
@@ -69,7 +69,7 @@ impl StructTypeProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("FunctionProto"),
             },
             FieldInfo {
@@ -77,7 +77,7 @@ impl StructTypeProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("FunctionProto"),
             },
             FieldInfo {
@@ -85,7 +85,7 @@ impl StructTypeProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -93,7 +93,7 @@ impl StructTypeProto {
                 number: 8,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -101,7 +101,7 @@ impl StructTypeProto {
                 number: 9,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -109,7 +109,7 @@ impl StructTypeProto {
                 number: 10,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Uint64,
             },
         ],
@@ -533,7 +533,7 @@ pub mod struct_type_proto {
                 number: 1,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StructTypeProto.Structure.Field"),
             }],
         };
@@ -611,7 +611,7 @@ pub mod struct_type_proto {
                         number: 1,
                         repeated: false,
                         packed: false,
-                        oneof: "",
+                        oneof: None,
                         kind: FieldKind::String,
                     },
                     FieldInfo {
@@ -619,7 +619,7 @@ pub mod struct_type_proto {
                         number: 2,
                         repeated: false,
                         packed: false,
-                        oneof: "content",
+                        oneof: Some("content"),
                         kind: FieldKind::Message("TypeProto"),
                     },
                     FieldInfo {
@@ -627,7 +627,7 @@ pub mod struct_type_proto {
                         number: 3,
                         repeated: false,
                         packed: false,
-                        oneof: "",
+                        oneof: None,
                         kind: FieldKind::String,
                     },
                     FieldInfo {
@@ -635,7 +635,7 @@ pub mod struct_type_proto {
                         number: 4,
                         repeated: false,
                         packed: false,
-                        oneof: "content",
+                        oneof: Some("content"),
                         kind: FieldKind::Message("TensorProto"),
                     },
                 ],
@@ -871,7 +871,7 @@ pub mod struct_type_proto {
                     number: 1,
                     repeated: true,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Message("StructTypeProto.BitPacking.Component"),
                 },
                 FieldInfo {
@@ -879,7 +879,7 @@ pub mod struct_type_proto {
                     number: 2,
                     repeated: false,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Uint64,
                 },
             ],
@@ -978,7 +978,7 @@ pub mod struct_type_proto {
                         number: 1,
                         repeated: false,
                         packed: false,
-                        oneof: "",
+                        oneof: None,
                         kind: FieldKind::String,
                     },
                     FieldInfo {
@@ -986,7 +986,7 @@ pub mod struct_type_proto {
                         number: 2,
                         repeated: false,
                         packed: false,
-                        oneof: "",
+                        oneof: None,
                         kind: FieldKind::Uint32,
                     },
                 ],
@@ -1098,7 +1098,7 @@ pub mod struct_type_proto {
                     number: 1,
                     repeated: false,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Message("TypeProto"),
                 },
                 FieldInfo {
@@ -1106,7 +1106,7 @@ pub mod struct_type_proto {
                     number: 2,
                     repeated: false,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Uint64,
                 },
             ],
@@ -1230,7 +1230,7 @@ impl EncodedValueProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "layout",
+                oneof: Some("layout"),
                 kind: FieldKind::Message("AffineLayoutProto"),
             },
             FieldInfo {
@@ -1238,7 +1238,7 @@ impl EncodedValueProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "layout",
+                oneof: Some("layout"),
                 kind: FieldKind::Message("StructTypeProto"),
             },
             FieldInfo {
@@ -1246,7 +1246,7 @@ impl EncodedValueProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TypeProto"),
             },
             FieldInfo {
@@ -1254,7 +1254,7 @@ impl EncodedValueProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -1262,7 +1262,7 @@ impl EncodedValueProto {
                 number: 5,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -1270,7 +1270,7 @@ impl EncodedValueProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Enum("TensorProto.DataLocation"),
             },
             FieldInfo {
@@ -1278,7 +1278,7 @@ impl EncodedValueProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1286,7 +1286,7 @@ impl EncodedValueProto {
                 number: 8,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
         ],
@@ -1625,7 +1625,7 @@ impl AffineLayoutProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Enum("TensorProto.DataType"),
             },
             FieldInfo {
@@ -1633,7 +1633,7 @@ impl AffineLayoutProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -1641,7 +1641,7 @@ impl AffineLayoutProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -1649,7 +1649,7 @@ impl AffineLayoutProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -1657,7 +1657,7 @@ impl AffineLayoutProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Uint64,
             },
         ],
@@ -1856,7 +1856,7 @@ impl PersistentBindingProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1864,7 +1864,7 @@ impl PersistentBindingProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
         ],

@@ -35,7 +35,7 @@ impl GraphProto {
                 number: 1,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("NodeProto"),
             },
             FieldInfo {
@@ -43,7 +43,7 @@ impl GraphProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -51,7 +51,7 @@ impl GraphProto {
                 number: 5,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -59,7 +59,7 @@ impl GraphProto {
                 number: 10,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -67,7 +67,7 @@ impl GraphProto {
                 number: 11,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ValueInfoProto"),
             },
             FieldInfo {
@@ -75,7 +75,7 @@ impl GraphProto {
                 number: 12,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ValueInfoProto"),
             },
             FieldInfo {
@@ -83,7 +83,7 @@ impl GraphProto {
                 number: 13,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ValueInfoProto"),
             },
             FieldInfo {
@@ -91,7 +91,7 @@ impl GraphProto {
                 number: 14,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorAnnotation"),
             },
             FieldInfo {
@@ -99,7 +99,7 @@ impl GraphProto {
                 number: 15,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SparseTensorProto"),
             },
             FieldInfo {
@@ -107,7 +107,7 @@ impl GraphProto {
                 number: 16,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             #[cfg(feature = "extensions")]
@@ -116,7 +116,7 @@ impl GraphProto {
                 number: 1000,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("EncodedValueProto"),
             },
             #[cfg(feature = "extensions")]
@@ -125,7 +125,7 @@ impl GraphProto {
                 number: 1001,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("PersistentBindingProto"),
             },
         ],
@@ -405,7 +405,7 @@ impl ValueInfoProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -413,7 +413,7 @@ impl ValueInfoProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TypeProto"),
             },
             FieldInfo {
@@ -421,7 +421,7 @@ impl ValueInfoProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -429,7 +429,7 @@ impl ValueInfoProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
         ],
@@ -613,7 +613,7 @@ impl TensorAnnotation {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -621,7 +621,7 @@ impl TensorAnnotation {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
         ],

@@ -35,7 +35,7 @@ impl ModelProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -43,7 +43,7 @@ impl ModelProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -51,7 +51,7 @@ impl ModelProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -59,7 +59,7 @@ impl ModelProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -67,7 +67,7 @@ impl ModelProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -75,7 +75,7 @@ impl ModelProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -83,7 +83,7 @@ impl ModelProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("GraphProto"),
             },
             FieldInfo {
@@ -91,7 +91,7 @@ impl ModelProto {
                 number: 8,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("OperatorSetIdProto"),
             },
             FieldInfo {
@@ -99,7 +99,7 @@ impl ModelProto {
                 number: 14,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -107,7 +107,7 @@ impl ModelProto {
                 number: 20,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TrainingInfoProto"),
             },
             FieldInfo {
@@ -115,7 +115,7 @@ impl ModelProto {
                 number: 25,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("FunctionProto"),
             },
             FieldInfo {
@@ -123,7 +123,7 @@ impl ModelProto {
                 number: 26,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("DeviceConfigurationProto"),
             },
             #[cfg(feature = "extensions")]
@@ -132,7 +132,7 @@ impl ModelProto {
                 number: 1000,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StructTypeProto"),
             },
         ],
@@ -503,7 +503,7 @@ impl FunctionProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -511,7 +511,7 @@ impl FunctionProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -519,7 +519,7 @@ impl FunctionProto {
                 number: 5,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -527,7 +527,7 @@ impl FunctionProto {
                 number: 6,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -535,7 +535,7 @@ impl FunctionProto {
                 number: 7,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("NodeProto"),
             },
             FieldInfo {
@@ -543,7 +543,7 @@ impl FunctionProto {
                 number: 8,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -551,7 +551,7 @@ impl FunctionProto {
                 number: 9,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("OperatorSetIdProto"),
             },
             FieldInfo {
@@ -559,7 +559,7 @@ impl FunctionProto {
                 number: 10,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -567,7 +567,7 @@ impl FunctionProto {
                 number: 11,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("AttributeProto"),
             },
             FieldInfo {
@@ -575,7 +575,7 @@ impl FunctionProto {
                 number: 12,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ValueInfoProto"),
             },
             FieldInfo {
@@ -583,7 +583,7 @@ impl FunctionProto {
                 number: 13,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -591,7 +591,7 @@ impl FunctionProto {
                 number: 14,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
         ],
@@ -887,7 +887,7 @@ impl OperatorSetIdProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -895,7 +895,7 @@ impl OperatorSetIdProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
         ],
@@ -1006,7 +1006,7 @@ impl StringStringEntryProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1014,7 +1014,7 @@ impl StringStringEntryProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
         ],
@@ -1131,7 +1131,7 @@ impl TrainingInfoProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("GraphProto"),
             },
             FieldInfo {
@@ -1139,7 +1139,7 @@ impl TrainingInfoProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("GraphProto"),
             },
             FieldInfo {
@@ -1147,7 +1147,7 @@ impl TrainingInfoProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -1155,7 +1155,7 @@ impl TrainingInfoProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
         ],
@@ -1301,7 +1301,7 @@ impl DeviceConfigurationProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1309,7 +1309,7 @@ impl DeviceConfigurationProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -1317,7 +1317,7 @@ impl DeviceConfigurationProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
         ],

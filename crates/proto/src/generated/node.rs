@@ -36,7 +36,7 @@ impl NodeProto {
                 number: 1,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -44,7 +44,7 @@ impl NodeProto {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -52,7 +52,7 @@ impl NodeProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -60,7 +60,7 @@ impl NodeProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -68,7 +68,7 @@ impl NodeProto {
                 number: 5,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("AttributeProto"),
             },
             FieldInfo {
@@ -76,7 +76,7 @@ impl NodeProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -84,7 +84,7 @@ impl NodeProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -92,7 +92,7 @@ impl NodeProto {
                 number: 8,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -100,7 +100,7 @@ impl NodeProto {
                 number: 9,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -108,7 +108,7 @@ impl NodeProto {
                 number: 10,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("NodeDeviceConfigurationProto"),
             },
         ],
@@ -457,7 +457,7 @@ impl AttributeProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -465,7 +465,7 @@ impl AttributeProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Float,
             },
             FieldInfo {
@@ -473,7 +473,7 @@ impl AttributeProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -481,7 +481,7 @@ impl AttributeProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -489,7 +489,7 @@ impl AttributeProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -497,7 +497,7 @@ impl AttributeProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("GraphProto"),
             },
             FieldInfo {
@@ -505,7 +505,7 @@ impl AttributeProto {
                 number: 7,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Float,
             },
             FieldInfo {
@@ -513,7 +513,7 @@ impl AttributeProto {
                 number: 8,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -521,7 +521,7 @@ impl AttributeProto {
                 number: 9,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -529,7 +529,7 @@ impl AttributeProto {
                 number: 10,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -537,7 +537,7 @@ impl AttributeProto {
                 number: 11,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("GraphProto"),
             },
             FieldInfo {
@@ -545,7 +545,7 @@ impl AttributeProto {
                 number: 13,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -553,7 +553,7 @@ impl AttributeProto {
                 number: 14,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TypeProto"),
             },
             FieldInfo {
@@ -561,7 +561,7 @@ impl AttributeProto {
                 number: 15,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TypeProto"),
             },
             FieldInfo {
@@ -569,7 +569,7 @@ impl AttributeProto {
                 number: 20,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Enum("AttributeProto.AttributeType"),
             },
             FieldInfo {
@@ -577,7 +577,7 @@ impl AttributeProto {
                 number: 21,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -585,7 +585,7 @@ impl AttributeProto {
                 number: 22,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SparseTensorProto"),
             },
             FieldInfo {
@@ -593,7 +593,7 @@ impl AttributeProto {
                 number: 23,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SparseTensorProto"),
             },
         ],
@@ -1231,7 +1231,7 @@ impl NodeDeviceConfigurationProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1239,7 +1239,7 @@ impl NodeDeviceConfigurationProto {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ShardingSpecProto"),
             },
             FieldInfo {
@@ -1247,7 +1247,7 @@ impl NodeDeviceConfigurationProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
         ],
@@ -1375,7 +1375,7 @@ impl ShardingSpecProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1383,7 +1383,7 @@ impl ShardingSpecProto {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -1391,7 +1391,7 @@ impl ShardingSpecProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("IntIntListEntryProto"),
             },
             FieldInfo {
@@ -1399,7 +1399,7 @@ impl ShardingSpecProto {
                 number: 4,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("ShardedDimProto"),
             },
         ],
@@ -1527,7 +1527,7 @@ impl ShardedDimProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -1535,7 +1535,7 @@ impl ShardedDimProto {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("SimpleShardedDimProto"),
             },
         ],
@@ -1636,7 +1636,7 @@ impl SimpleShardedDimProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "dim",
+                oneof: Some("dim"),
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -1644,7 +1644,7 @@ impl SimpleShardedDimProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "dim",
+                oneof: Some("dim"),
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -1652,7 +1652,7 @@ impl SimpleShardedDimProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
         ],
@@ -1836,7 +1836,7 @@ impl IntIntListEntryProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -1844,7 +1844,7 @@ impl IntIntListEntryProto {
                 number: 2,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
         ],

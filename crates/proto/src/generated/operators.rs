@@ -30,7 +30,7 @@ impl OperatorSetProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -38,7 +38,7 @@ impl OperatorSetProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -46,7 +46,7 @@ impl OperatorSetProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -54,7 +54,7 @@ impl OperatorSetProto {
                 number: 4,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -62,7 +62,7 @@ impl OperatorSetProto {
                 number: 5,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -70,7 +70,7 @@ impl OperatorSetProto {
                 number: 6,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -78,7 +78,7 @@ impl OperatorSetProto {
                 number: 7,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -86,7 +86,7 @@ impl OperatorSetProto {
                 number: 8,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("OperatorProto"),
             },
             FieldInfo {
@@ -94,7 +94,7 @@ impl OperatorSetProto {
                 number: 9,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("FunctionProto"),
             },
         ],
@@ -393,7 +393,7 @@ impl OperatorProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -401,7 +401,7 @@ impl OperatorProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -409,7 +409,7 @@ impl OperatorProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Enum("OperatorStatus"),
             },
             FieldInfo {
@@ -417,7 +417,7 @@ impl OperatorProto {
                 number: 10,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
         ],

@@ -41,7 +41,7 @@ impl TensorProto {
                 number: 1,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -49,7 +49,7 @@ impl TensorProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -57,7 +57,7 @@ impl TensorProto {
                 number: 3,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto.Segment"),
             },
             FieldInfo {
@@ -65,7 +65,7 @@ impl TensorProto {
                 number: 4,
                 repeated: true,
                 packed: true,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Float,
             },
             FieldInfo {
@@ -73,7 +73,7 @@ impl TensorProto {
                 number: 5,
                 repeated: true,
                 packed: true,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int32,
             },
             FieldInfo {
@@ -81,7 +81,7 @@ impl TensorProto {
                 number: 6,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -89,7 +89,7 @@ impl TensorProto {
                 number: 7,
                 repeated: true,
                 packed: true,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
             FieldInfo {
@@ -97,7 +97,7 @@ impl TensorProto {
                 number: 8,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -105,7 +105,7 @@ impl TensorProto {
                 number: 9,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Bytes,
             },
             FieldInfo {
@@ -113,7 +113,7 @@ impl TensorProto {
                 number: 10,
                 repeated: true,
                 packed: true,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Double,
             },
             FieldInfo {
@@ -121,7 +121,7 @@ impl TensorProto {
                 number: 11,
                 repeated: true,
                 packed: true,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Uint64,
             },
             FieldInfo {
@@ -129,7 +129,7 @@ impl TensorProto {
                 number: 12,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::String,
             },
             FieldInfo {
@@ -137,7 +137,7 @@ impl TensorProto {
                 number: 13,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
             FieldInfo {
@@ -145,7 +145,7 @@ impl TensorProto {
                 number: 14,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Enum("TensorProto.DataLocation"),
             },
             FieldInfo {
@@ -153,7 +153,7 @@ impl TensorProto {
                 number: 16,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("StringStringEntryProto"),
             },
         ],
@@ -689,7 +689,7 @@ pub mod tensor_proto {
                     number: 1,
                     repeated: false,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Int64,
                 },
                 FieldInfo {
@@ -697,7 +697,7 @@ pub mod tensor_proto {
                     number: 2,
                     repeated: false,
                     packed: false,
-                    oneof: "",
+                    oneof: None,
                     kind: FieldKind::Int64,
                 },
             ],
@@ -806,7 +806,7 @@ impl SparseTensorProto {
                 number: 1,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -814,7 +814,7 @@ impl SparseTensorProto {
                 number: 2,
                 repeated: false,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Message("TensorProto"),
             },
             FieldInfo {
@@ -822,7 +822,7 @@ impl SparseTensorProto {
                 number: 3,
                 repeated: true,
                 packed: false,
-                oneof: "",
+                oneof: None,
                 kind: FieldKind::Int64,
             },
         ],

@@ -251,3 +251,26 @@ fn a_payload_can_be_moved_to_a_file_by_name() {
     assert_eq!(tensor.payload().unwrap(), Payload::External(place));
     assert!(ExternalLocation::new("../w.bin", 0, 1).is_err());
 }
+
+// What is mapped stays as it is when a new file takes its name; what opens the name next sees the new one's length.
+// proves: E3
+#[test]
+fn a_file_that_was_replaced_or_cut_short_is_noticed_by_the_next_that_opens_it() {
+    let folder = Folder::new();
+    let (path, next) = (folder.path("w.bin"), folder.path("next.bin"));
+    std::fs::write(&path, b"old data").unwrap();
+    let place = ExternalLocation::new("w.bin", 0, 8).unwrap();
+    let first = ExternalResolver::new(&folder.path("")).unwrap();
+    let bytes = first.resolve(&place).unwrap();
+    std::fs::write(&next, b"new").unwrap();
+    std::fs::rename(&next, &path).unwrap();
+    assert_eq!(*bytes, *b"old data");
+    // One opening sees one file throughout.
+    assert_eq!(first.resolve(&place).unwrap().address(), bytes.address());
+    let opened_again = || ExternalResolver::new(&folder.path("")).unwrap().resolve(&place);
+    assert!(matches!(opened_again(), Err(ExternalError::OutOfFile { end: 8, file_length: 3, .. })));
+    std::fs::write(&path, b"new data").unwrap();
+    assert_eq!(*opened_again().unwrap(), *b"new data");
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(7).unwrap();
+    assert!(matches!(opened_again(), Err(ExternalError::OutOfFile { file_length: 7, .. })));
+}

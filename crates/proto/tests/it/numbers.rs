@@ -64,7 +64,7 @@ fn lines(info: &MessageInfo) -> Vec<String> {
             (true, false) => " repeated",
             _ => "",
         };
-        let oneof = if field.oneof.is_empty() { String::new() } else { format!(" oneof {}", field.oneof) };
+        let oneof = field.oneof.map_or_else(String::new, |oneof| format!(" oneof {oneof}"));
         format!("{}.{} {} {kind}{list}{oneof}", info.name, field.name, field.number)
     };
     info.fields.iter().map(line).collect()

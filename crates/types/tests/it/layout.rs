@@ -1,7 +1,7 @@
 //! Sizes and places against an oracle in big integers that walks every part.
 
-use heirloom_mem::DType;
-use heirloom_types::{Content, Kind, Leaf, Located, Step, StructType, TypeError, ValueType};
+use heirloom_mem::{Bytes, DType, Ledger};
+use heirloom_types::{Content, Kind, Leaf, Located, Step, StructLayout, StructType, TypeError, ValueType};
 use num_bigint::BigUint;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -123,6 +123,48 @@ proptest! {
             prop_assert_eq!(&found, slot);
         }
         prop_assert!(covered.iter().all(|n| *n == 1), "{covered:?}");
+    }
+}
+
+proptest! {
+    // Two records as one integer: a leaf is what is left after a shift and a mask.
+    // proves: L2, L5
+    #[test]
+    fn fields_read_what_one_big_integer_holds_there(
+        made in small(),
+        noise in proptest::collection::vec(any::<u8>(), 64),
+    ) {
+        // Whole bytes, as a record must have.
+        let Some(ty) = struct_type(&made) else { return Ok(()) };
+        let padding = (8 - ty.bit_size().unwrap() % 8) as u32;
+        let root = StructType::structure("").nested("x", &ty).bits("padding", &[("p", padding)], 1);
+        let layout = StructLayout::new(root.build().unwrap()).unwrap();
+        let payload: Vec<u8> = noise.iter().copied().cycle().take(2 * layout.record_bytes).collect();
+        let whole = BigUint::from_bytes_le(&payload);
+        let payload = Bytes::from_vec(payload);
+        let records = layout.records(&payload).unwrap();
+        for slot in layout.declaration.slots(10_000).unwrap() {
+            let column = records.column(&slot, &Ledger::default()).unwrap();
+            let elements = usize::try_from(slot.elements().unwrap()).unwrap();
+            let names: Vec<Step<'_>> = slot.path.split('.').map(Step::Name).collect();
+            for (record, flat) in (0..2).flat_map(|record| (0..elements).map(move |flat| (record, flat))) {
+                let (mut rest, mut at) = (flat as u64, slot.bit_offset);
+                for dim in slot.dims.iter().rev() {
+                    at += rest % dim.count * dim.stride;
+                    rest /= dim.count;
+                }
+                let width = slot.leaf.bit_width();
+                if width > 64 {
+                    continue;
+                }
+                let shifted = &whole >> (at + record as u64 * layout.record_bytes as u64 * 8);
+                let expected = shifted & ((BigUint::from(1u8) << width) - 1u8);
+                let view = records.get(record).unwrap().at(&names).unwrap();
+                let element = view.iter().nth(flat).unwrap();
+                prop_assert_eq!(BigUint::from(element.bits().unwrap()), expected, "{} [{}]", slot.path, flat);
+            }
+            prop_assert_eq!(column.len(), 2 * elements);
+        }
     }
 }
 
