@@ -21,7 +21,7 @@ pub use heirloom_graph::{Model, OpenOptions};
 pub use heirloom_mem::{Counts, DType, Tensor};
 pub use heirloom_runtime::{
     CachePolicy, CallOptions, CancelToken, Decode, DecodeError, DecodedBy, DecoderLimits, Feeds, Outputs,
-    Prepack, PreparedStore, Profile, RunError, Session, SessionOptions, State, StateError, StoreOptions,
+    Prepack, PreparedStore, Profile, RunError, Session, SessionOptions, SnapshotError, State, StateError, StoreOptions,
 };
 pub use heirloom_types::Value;
 

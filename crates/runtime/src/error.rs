@@ -305,6 +305,14 @@ pub enum StateError {
         /// Why not.
         reason: String,
     },
+    /// A saved state cannot be written or read.
+    #[error("saved state `{}`: {source}", path.display())]
+    Snapshot {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: Box<crate::SnapshotError>,
+    },
     /// Another call, reset or close of the state is under way.
     #[error("the state is busy with another call; one call at a time, many states at once")]
     Busy,

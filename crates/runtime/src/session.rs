@@ -202,6 +202,10 @@ pub(crate) struct Retention<'a> {
 }
 
 impl Inner {
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// One call. On failure the frame is empty again and `retention.next` may hold anything.
     pub(crate) fn call(
         &self,

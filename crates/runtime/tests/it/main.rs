@@ -11,6 +11,7 @@ mod models;
 mod prepared;
 mod properties;
 mod sessions;
+mod snapshots;
 mod states;
 mod structs;
 mod test_kernels;
