@@ -99,7 +99,7 @@ impl Strict<'_> {
             [("input", graph.input()), ("output", graph.output())];
         for (what, values) in sides {
             for (index, value) in values.iter().enumerate() {
-                if !value.has_type() && !value.name().is_empty() {
+                if value.type_().is_none_or(|ty| ty.value().is_none()) && !value.name().is_empty() {
                     let problem = Problem::NoType { what, name: value.name().into() };
                     self.faults.push(&path.index(what, index), problem);
                 }

@@ -29,6 +29,7 @@ pub use heirloom_cpu as cpu;
 pub use heirloom_formats as formats;
 pub use heirloom_graph as graph;
 pub use heirloom_import as import;
+pub use heirloom_infer as infer;
 pub use heirloom_mem as mem;
 pub use heirloom_ops as ops;
 pub use heirloom_proto as proto;

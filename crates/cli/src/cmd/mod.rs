@@ -35,6 +35,7 @@ commands! {
     fetch: Fetch,
     generate: Generate,
     import: Import,
+    infer: Infer,
     inspect: Inspect,
     logits: Logits,
     quantize: Quantize,

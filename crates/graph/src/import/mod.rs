@@ -243,7 +243,8 @@ impl<'a> Importer<'a> {
     fn declared_types(&mut self, values: &[ValueInfoProto], field: &'static str, path: &Path<'_>) {
         for (index, info) in values.iter().enumerate() {
             let path = path.index(field, index);
-            let Some(proto) = info.type_() else { continue };
+            // Exporters write empty types where they know none, in bodies above all.
+            let Some(proto) = info.type_().filter(|ty| ty.value().is_some()) else { continue };
             let path = path.field("type");
             let Some(ty) = self.value_type(proto, &path) else { continue };
             let Some(value) = self.here().graph.value(info.name()) else { continue };
@@ -279,7 +280,7 @@ impl<'a> Importer<'a> {
 
 impl Node {
     /// The node as messages name it: by its name, else by its operator and place.
-    pub(crate) fn describe(&self, id: NodeId) -> String {
+    pub fn describe(&self, id: NodeId) -> String {
         describe_node(&self.name, &self.op_type, id.0)
     }
 }
