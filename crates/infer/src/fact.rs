@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use heirloom_mem::{DType, Element, Tensor};
+use heirloom_mem::{DType, Tensor};
 use heirloom_types::{EncodedValue, Layout, StructType, TensorSpec, Value, ValueType};
 
 use crate::Expr;
@@ -228,13 +228,13 @@ impl Fact {
     }
 }
 
-/// The elements of a small tensor.
+/// The elements of a small tensor, wherever it lies in memory.
 fn elements(tensor: &Tensor) -> Option<Vec<Option<Elem>>> {
-    fn list<T: Element + Copy>(
-        tensor: &Tensor,
-        elem: impl Fn(T) -> Option<Elem>,
+    fn list<const N: usize>(
+        bytes: &[u8],
+        elem: impl Fn([u8; N]) -> Option<Elem>,
     ) -> Option<Vec<Option<Elem>>> {
-        Some(tensor.as_slice::<T>().ok()?.iter().map(|&it| elem(it)).collect())
+        Some(bytes.as_chunks::<N>().0.iter().map(|it| elem(*it)).collect())
     }
     fn int<T: TryInto<i64>>(value: T) -> Option<Elem> {
         value.try_into().ok().map(|value| Elem::Int(Expr::number(value)))
@@ -242,22 +242,20 @@ fn elements(tensor: &Tensor) -> Option<Vec<Option<Elem>>> {
     if tensor.len() > MOST_ELEMS {
         return None;
     }
+    let bytes = tensor.dense_bytes()?;
     match tensor.dtype() {
-        DType::Int64 => list(tensor, int::<i64>),
-        DType::Int32 => list(tensor, int::<i32>),
-        DType::Int16 => list(tensor, int::<i16>),
-        DType::Int8 => list(tensor, int::<i8>),
-        DType::Uint64 => list(tensor, int::<u64>),
-        DType::Uint32 => list(tensor, int::<u32>),
-        DType::Uint16 => list(tensor, int::<u16>),
-        DType::Uint8 => list(tensor, int::<u8>),
-        DType::Float => list(tensor, |value: f32| Some(Elem::Real(f64::from(value)))),
-        DType::Float16 => list(tensor, |value: half::f16| Some(Elem::Real(value.to_f64()))),
-        DType::Double => list(tensor, |value: f64| Some(Elem::Real(value))),
-        DType::Bool => {
-            let bytes = tensor.dense_bytes()?;
-            Some(bytes.iter().map(|&byte| Some(Elem::Bool(byte != 0))).collect())
-        }
+        DType::Int64 => list(bytes, |it| int(i64::from_le_bytes(it))),
+        DType::Int32 => list(bytes, |it| int(i32::from_le_bytes(it))),
+        DType::Int16 => list(bytes, |it| int(i16::from_le_bytes(it))),
+        DType::Int8 => list(bytes, |it| int(i8::from_le_bytes(it))),
+        DType::Uint64 => list(bytes, |it| int(u64::from_le_bytes(it))),
+        DType::Uint32 => list(bytes, |it| int(u32::from_le_bytes(it))),
+        DType::Uint16 => list(bytes, |it| int(u16::from_le_bytes(it))),
+        DType::Uint8 => list(bytes, |it| int(u8::from_le_bytes(it))),
+        DType::Float => list(bytes, |it| Some(Elem::Real(f64::from(f32::from_le_bytes(it))))),
+        DType::Float16 => list(bytes, |it| Some(Elem::Real(half::f16::from_le_bytes(it).to_f64()))),
+        DType::Double => list(bytes, |it| Some(Elem::Real(f64::from_le_bytes(it)))),
+        DType::Bool => list(bytes, |[it]| Some(Elem::Bool(it != 0))),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use heirloom::infer::{Dim, InferOptions, Scope, ShapesContext, Type};
 use heirloom::graph::Graph;
+use heirloom::types::ValueType;
 use heirloom::{Model, OpenOptions};
 use serde_json::{Value, json};
 
@@ -43,8 +44,21 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let options = OpenOptions::default().allow_missing_files(true);
     let options = args.external_root.iter().fold(options, |open, root| open.external_root(root));
     let model = Model::open(&args.model, &options)?;
-    let context = ShapesContext::infer(&model, &InferOptions::default().ignore_declared(args.ignore_declared));
-    let extents = extents(model.graph(), context.main(), &args.shape)?;
+    let options = InferOptions::default().ignore_declared(args.ignore_declared);
+    let mut context = ShapesContext::infer(&model, &options);
+    let mut extents = BTreeMap::new();
+    if let Some(symbol) = bind(model.graph(), context.main(), &args.shape, &mut extents)? {
+        out::note(&format!("the shapes are not one call's, for `{symbol}` is not one extent: inferred for these numbers"));
+        let concrete = args.shape.iter().fold(options, |options, (name, shape)| {
+            let value = model.graph().value(name).and_then(|value| model.graph().value_type(value));
+            let Some(dtype) = value.and_then(|ty| ty.as_tensor()).map(|ty| ty.dtype) else { return options };
+            let shape: Vec<usize> = shape.iter().map(|&it| usize::try_from(it).unwrap_or(0)).collect();
+            options.input(name, ValueType::tensor(dtype, &shape))
+        });
+        context = ShapesContext::infer(&model, &concrete);
+        extents.clear();
+        bind(model.graph(), context.main(), &args.shape, &mut extents)?;
+    }
     if args.json {
         print_json(&model, &context, &extents);
     } else {
@@ -53,26 +67,30 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     Ok(if context.conflicts().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What symbols stand for, by the shapes of inputs.
-fn extents(
+/// What symbols stand for, by the shapes of inputs; gives a symbol that stands for two extents, if there is one.
+fn bind(
     graph: &Graph,
     scope: &Scope,
     shapes: &[(String, Vec<i64>)],
-) -> Result<BTreeMap<String, i64>, CliError> {
-    let mut extents = BTreeMap::new();
+    extents: &mut BTreeMap<String, i64>,
+) -> Result<Option<String>, CliError> {
+    let mut twice = None;
     for (name, shape) in shapes {
         let input = graph.inputs().iter().find(|&&value| graph.value_name(value) == name);
         let fact = input.and_then(|&value| scope.fact(value).ty.as_ref()?.as_tensor()?.dims.as_ref());
-        let dims = fact.filter(|dims| dims.len() == shape.len()).ok_or_else(|| {
-            CliError::Message(format!("`{name}` is no input of {} axes", shape.len()))
-        })?;
+        let dims = fact
+            .filter(|dims| dims.len() == shape.len())
+            .ok_or_else(|| CliError::Message(format!("`{name}` is no input of {} axes", shape.len())))?;
         for (dim, extent) in dims.iter().zip(shape) {
             if let Some(symbol) = dim.as_ref().and_then(|it| it.as_symbol()) {
-                extents.insert(symbol.into(), *extent);
+                let first = *extents.entry(symbol.into()).or_insert(*extent);
+                if first != *extent {
+                    twice = Some(symbol.into());
+                }
             }
         }
     }
-    Ok(extents)
+    Ok(twice)
 }
 
 fn at(ty: &Type, extents: &BTreeMap<String, i64>) -> Option<Vec<i64>> {
