@@ -155,9 +155,7 @@ impl Walk<'_> {
         if env.opsets.iter().any(|(domain, version)| domain.is_empty() && *version < 9) {
             return Vec::new();
         }
-        let list = |name: &str| {
-            node.attributes.opt_ints(name).ok().flatten().map(|it| it.iter().copied().collect::<Vec<i64>>())
-        };
+        let list = |name: &str| node.attributes.opt_ints(name).ok().flatten().map(Vec::from);
         let (in_axes, out_axes) = (list("scan_input_axes"), list("scan_output_axes"));
         let axis = |list: &Option<Vec<i64>>, index: usize| {
             list.as_ref().and_then(|it| it.get(index).copied()).unwrap_or(0)

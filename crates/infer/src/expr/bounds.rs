@@ -20,6 +20,28 @@ impl Expr {
     }
 
     fn bound(&self, least: bool) -> Option<i64> {
+        // e + max(a, b) = max(e + a, e + b), and e - max(a, b) = min(e - a, e - b): what is common to both cancels.
+        for (factors, value) in &self.terms {
+            let ([Atom::Call(function @ (Function::Max | Function::Min), of)], 1 | -1) =
+                (&factors[..], value)
+            else {
+                continue;
+            };
+            let rest = self.minus(&Expr { terms: vec![(factors.clone(), *value)] })?;
+            let side = |side: &Expr| {
+                let sum = if *value > 0 { rest.plus(side) } else { rest.minus(side) };
+                sum?.bound(least)
+            };
+            let (a, b) = (side(&of.0), side(&of.1));
+            let is_max = (*function == Function::Max) == (*value > 0);
+            return match (is_max, least, a, b) {
+                (true, true, a, b) => a.max(b),
+                (false, false, Some(a), Some(b)) => Some(a.min(b)),
+                (false, false, a, b) => a.or(b),
+                (true, false, a, b) => Some(a?.max(b?)),
+                (false, true, a, b) => Some(a?.min(b?)),
+            };
+        }
         self.terms.iter().try_fold(0i64, |sum, (factors, value)| {
             let bound = product(factors, least == (*value > 0))?;
             sum.checked_add(value.checked_mul(bound)?)

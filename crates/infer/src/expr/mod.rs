@@ -174,6 +174,9 @@ impl Expr {
         if other.is(0) {
             return None;
         }
+        if let (Some(a), Some(b)) = (self.as_number(), other.as_number()) {
+            return floor_div(a, b).map(Expr::number);
+        }
         if let Some(exact) = self.exact_quotient(other) {
             return Some(exact);
         }
@@ -329,7 +332,7 @@ impl Expr {
 
 fn floor_div(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div(b)?;
-    Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
+    Some(if a.checked_rem(b)? != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
 }
 
 impl From<usize> for Expr {

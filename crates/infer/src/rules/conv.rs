@@ -8,6 +8,7 @@ use crate::Expr;
 use crate::fact::Dim;
 
 pub(super) const RULES: &[Rule] = &[
+    ("CausalConvWithState", causal),
     ("Conv", conv),
     ("ConvInteger", conv_integer),
     ("ConvTranspose", conv_transpose),
@@ -20,6 +21,16 @@ pub(super) const MICROSOFT: &[Rule] = &[("FusedConv", conv)];
 fn conv(cx: &mut Cx<'_>) -> Outcome {
     let dtype = cx.dtype(0)?;
     convolved(cx, 1, dtype)
+}
+
+/// Along the last axis, with the last rows but one window as the state.
+fn causal(cx: &mut Cx<'_>) -> Outcome {
+    let dtype = cx.dtype(0)?;
+    let dims = Vec::from(cx.dims_of_rank(0, 3)?);
+    cx.set(0, dtype, Some(dims.clone()));
+    let rows = cx.dims(1).ok().and_then(|w| w.last()?.as_ref()?.minus(&Expr::number(1)));
+    cx.set(1, dtype, Some(vec![dims[0].clone(), dims[1].clone(), rows]));
+    Ok(())
 }
 
 fn conv_integer(cx: &mut Cx<'_>) -> Outcome {
@@ -71,8 +82,8 @@ fn convolved(cx: &mut Cx<'_>, weights: usize, dtype: DType) -> Outcome {
     let dim =
         |input: usize, axis: usize| cx.dims(input).ok().and_then(|dims| dims.get(axis).cloned().flatten());
     let mut result = vec![dim(0, 0), dim(weights, 0)];
-    for axis in 0..spatial {
-        result.push(windows.extent(axis, &dim(0, axis + 2), &kernel[axis]));
+    for (axis, kernel) in kernel.iter().enumerate() {
+        result.push(windows.extent(axis, &dim(0, axis + 2), kernel));
     }
     cx.set(0, dtype, Some(result));
     Ok(())

@@ -81,11 +81,9 @@ fn widened(leaf: heirloom_types::Leaf) -> DType {
         heirloom_types::Leaf::Scalar(DType::Int4 | DType::Int2) => DType::Int8,
         heirloom_types::Leaf::Scalar(DType::Uint4 | DType::Uint2) => DType::Uint8,
         heirloom_types::Leaf::Scalar(dtype) => dtype,
-        other => match other.bit_width() {
-            ..=8 => DType::Uint8,
-            ..=16 => DType::Uint16,
-            ..=32 => DType::Uint32,
-            _ => DType::Uint64,
-        },
+        heirloom_types::Leaf::Bits(0..=8) => DType::Uint8,
+        heirloom_types::Leaf::Bits(9..=16) => DType::Uint16,
+        heirloom_types::Leaf::Bits(17..=32) => DType::Uint32,
+        heirloom_types::Leaf::Bits(_) => DType::Uint64,
     }
 }

@@ -306,10 +306,7 @@ fn squeeze(cx: &mut Cx<'_>) -> Outcome {
         }
         // All axes of 1: which, is only known when every extent is a number or greater than 1.
         (Some(dims), Ok(None)) => {
-            let is_one = |dim: &Dim| match dim.as_ref()?.as_number() {
-                Some(number) => Some(number == 1),
-                None => None,
-            };
+            let is_one = |dim: &Dim| Some(dim.as_ref()?.as_number()? == 1);
             let ones: Option<Vec<bool>> = dims.iter().map(is_one).collect();
             ones.map(|ones| dims.into_iter().zip(ones).filter(|(_, one)| !one).map(|(dim, _)| dim).collect())
         }

@@ -59,6 +59,9 @@ fn dft(cx: &mut Cx<'_>) -> Outcome {
     let (is_half, is_inverse) = (cx.int("onesided", 0) != 0, cx.int("inverse", 0) != 0);
     if is_half && !is_inverse {
         dims[axis] = dims[axis].as_ref().and_then(one_sided);
+    } else if is_half && !cx.has(1) {
+        // The bins of half a spectrum give an even number of samples.
+        dims[axis] = dims[axis].as_ref().and_then(|it| it.minus(&Expr::number(1))?.times(&Expr::number(2)));
     }
     if let Some(last) = dims.last_mut() {
         *last = Some(Expr::number(if is_half && is_inverse { 1 } else { 2 }));
