@@ -110,3 +110,13 @@ fn can_be_kept(ty: &ValueType) -> bool {
         _ => true,
     }
 }
+
+/// What forbids a binding of an input from an output, by their declared types; nothing where a type is not declared.
+pub fn binding_problems(
+    input: &str,
+    output: &str,
+    input_type: Option<&ValueType>,
+    output_type: Option<&ValueType>,
+) -> Vec<Problem> {
+    types(input, output, input_type, output_type)
+}

@@ -23,6 +23,7 @@ mod save;
 mod sparse;
 mod verify;
 
+pub use bindings::binding_problems;
 pub use build::{Attr, FunctionBuilder, GraphBuilder, ModelBuilder, NodeBuilder, PayloadSource, Var};
 pub use edit::Edit;
 pub use error::{Error, Fault, Faults, Unavailable};

@@ -21,7 +21,8 @@ pub use heirloom_graph::{Model, OpenOptions};
 pub use heirloom_mem::{Counts, DType, Tensor};
 pub use heirloom_runtime::{
     CachePolicy, CallOptions, CancelToken, Decode, DecodeError, DecodedBy, DecoderLimits, Feeds, Outputs,
-    Prepack, PreparedStore, Profile, RunError, Session, SessionOptions, SnapshotError, State, StateError, StoreOptions,
+    Prepack, PreparedStore, Profile, RunError, Session, SessionOptions, SnapshotError, State, StateError,
+    StoreOptions,
 };
 pub use heirloom_types::Value;
 
@@ -32,6 +33,7 @@ pub use heirloom_import as import;
 pub use heirloom_infer as infer;
 pub use heirloom_mem as mem;
 pub use heirloom_ops as ops;
+pub use heirloom_passes as passes;
 pub use heirloom_proto as proto;
 pub use heirloom_runtime as runtime;
 pub use heirloom_text as text;

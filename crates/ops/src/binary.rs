@@ -49,10 +49,14 @@ macro_rules! logic {
 
         fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
             $crate::elementwise::common_type(cx, 2)?;
-            $crate::elementwise::compare(cx, |tensor| $crate::elementwise::bools(tensor, 0), |a: u8, b: u8| {
-                let ($a, $b) = (a != 0, b != 0);
-                $body
-            })
+            $crate::elementwise::compare(
+                cx,
+                |tensor| $crate::elementwise::bools(tensor, 0),
+                |a: u8, b: u8| {
+                    let ($a, $b) = (a != 0, b != 0);
+                    $body
+                },
+            )
         }
     };
 }

@@ -39,7 +39,11 @@ impl Term {
                 Some(c) => Err(format!("`{c}` is no letter")),
             }
         };
-        Ok(Term { before: letters(before)?, ellipsis: behind.is_some(), behind: letters(behind.unwrap_or(""))? })
+        Ok(Term {
+            before: letters(before)?,
+            ellipsis: behind.is_some(),
+            behind: letters(behind.unwrap_or(""))?,
+        })
     }
 
     fn letters(&self) -> impl Iterator<Item = char> {
@@ -260,7 +264,9 @@ mod tests {
         let operands = inputs
             .iter()
             .zip(&plan.terms)
-            .map(|((shape, elements), labels)| Operand::new(elements.iter().copied().collect(), shape, labels))
+            .map(|((shape, elements), labels)| {
+                Operand::new(elements.iter().copied().collect(), shape, labels)
+            })
             .collect();
         let result = plan.contract(operands, &CancelToken::new()).unwrap();
         (plan.result_shape().to_vec(), result)

@@ -43,7 +43,9 @@ pub(crate) fn common_type(cx: &RunCx<'_>, count: usize) -> Result<DType, KernelE
 /// `f` of each element of input 0, in place where nobody else needs it.
 pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T + Sync) -> Result<(), KernelError> {
     if let Some(mut out) = cx.take_unique(0) {
-        spread::rows(cx.team(), out.elements_mut::<T>(), 1, |piece| piece.iter_mut().for_each(|v| *v = f(*v)));
+        spread::rows(cx.team(), out.elements_mut::<T>(), 1, |piece| {
+            piece.iter_mut().for_each(|v| *v = f(*v))
+        });
         cx.set(0, out.freeze());
         return Ok(());
     }
@@ -66,10 +68,7 @@ pub(crate) fn map<T: Element, O: Element>(
 }
 
 /// Whether `f` holds for each element of input 0, as a BOOL tensor.
-pub(crate) fn flags<T: Element>(
-    cx: &mut RunCx<'_>,
-    f: impl Fn(T) -> bool + Sync,
-) -> Result<(), KernelError> {
+pub(crate) fn flags<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> bool + Sync) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(DType::Bool, input.shape())?;
     spread::pairs(cx.team(), out.bytes_mut(), input.as_slice::<T>()?, |out, from| {

@@ -82,7 +82,11 @@ mod tests {
         for (x, y) in VALUES {
             for (x, y) in [(x, y), (-x, -y)] {
                 assert!((double(x) - y).abs() < 1e-14, "{x}: {}", double(x));
-                assert!((f64::from(float(x as f32)) - y).abs() <= 2.5e-7 * y.abs(), "{x}: {}", float(x as f32));
+                assert!(
+                    (f64::from(float(x as f32)) - y).abs() <= 2.5e-7 * y.abs(),
+                    "{x}: {}",
+                    float(x as f32)
+                );
             }
         }
         assert!(float(f32::NAN).is_nan() && double(f64::NAN).is_nan());

@@ -106,7 +106,8 @@ pub(crate) fn bytes(
     join: impl Fn(u8, u8) -> u8,
 ) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
-    let groups = gather(plan, input.dense_bytes().unwrap_or(&[]), start, |a, v, _| join(a, u8::from(v != 0)), &join);
+    let groups =
+        gather(plan, input.dense_bytes().unwrap_or(&[]), start, |a, v, _| join(a, u8::from(v != 0)), &join);
     let mut out = cx.alloc(DType::Bool, &plan.result)?;
     out.bytes_mut().iter_mut().zip(groups).for_each(|(o, group)| *o = group);
     cx.set(0, out.freeze());

@@ -58,8 +58,7 @@ pub(crate) fn element_places(cx: &RunCx<'_>, data: &[usize], axis: usize) -> Res
     let mut counter = Shape::from_elem(0, shape.len());
     let mut list = Vec::with_capacity(along.len());
     for place in along {
-        let base: usize =
-            (0..shape.len()).filter(|&at| at != axis).map(|at| counter[at] * strides[at]).sum();
+        let base: usize = (0..shape.len()).filter(|&at| at != axis).map(|at| counter[at] * strides[at]).sum();
         list.push(base + place * strides[axis]);
         for at in (0..shape.len()).rev() {
             counter[at] += 1;

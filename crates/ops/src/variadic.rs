@@ -33,7 +33,9 @@ pub(crate) fn fold<T: Numeric>(
         }
     };
     for other in &tensors {
-        in_place(&mut out, &shape, other.shape(), other.as_slice::<T>()?, |a: T, b: T| T::down(f(a.up(), b.up())));
+        in_place(&mut out, &shape, other.shape(), other.as_slice::<T>()?, |a: T, b: T| {
+            T::down(f(a.up(), b.up()))
+        });
     }
     for v in out.elements_mut::<T>() {
         *v = T::down(finish(v.up(), count));

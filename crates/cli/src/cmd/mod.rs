@@ -31,6 +31,7 @@ macro_rules! commands {
 
 commands! {
     bench: Bench,
+    bind: Bind,
     chat: Chat,
     fetch: Fetch,
     generate: Generate,

@@ -1,0 +1,4 @@
+//! Rewriting models: finding their persistent bindings, passes, and lowering to standard ONNX.
+#![forbid(unsafe_code)]
+
+pub mod bind;
