@@ -209,6 +209,11 @@ fn types(graph: &Graph, scope: &Scope, input: ValueId, output: ValueId) -> Resul
     for (axis, (from, to)) in from.iter().zip(to).enumerate() {
         let (Some(from), Some(to)) = (from, to) else { continue };
         if !from.differs(to) {
+            let is_longer =
+                from != to && to.minus(from).and_then(|it| it.least()).is_some_and(|least| least >= 0);
+            if is_longer && grown.is_none() {
+                grown = Some(Reason::Grows { axis, from: from.to_string(), to: to.to_string() });
+            }
             continue;
         }
         // Where the input's extent is free, the next call may have another one: a cache grows.

@@ -1,0 +1,3 @@
+//! Rewriting models.
+mod bind;
+mod support;
