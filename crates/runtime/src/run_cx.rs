@@ -246,6 +246,27 @@ impl<'a> RunCx<'a> {
         grow::append(self.tensor(index)?, axis, rows, self.cache, Growth::Move, self.ledger)
     }
 
+    /// Room for `rows` rows behind those of `past`, a tensor within an input, along `axis`: in place, or in a further segment
+    /// where another value has appended to it already. No buffer that is made for it has room for more than `capacity` rows.
+    ///
+    /// # Errors
+    /// When there would be more rows than `capacity`, or a size overflows.
+    pub fn append_within(
+        &self,
+        past: &Tensor,
+        axis: usize,
+        rows: usize,
+        capacity: usize,
+    ) -> Result<AppendSlot, KernelError> {
+        let policy = CachePolicy { growth: None, reserve: capacity, ..self.cache };
+        grow::append(past, axis, rows, policy, Growth::Segment, self.ledger)
+    }
+
+    /// The rows that a cache may have in this session; `None` where it may grow.
+    pub fn cache_limit(&self) -> Option<usize> {
+        if self.cache.growth.is_none() { Some(self.cache.reserve) } else { None }
+    }
+
     /// The tensor `[before…, rows so far, row…]` that sees the rows of `slot` too.
     ///
     /// # Errors

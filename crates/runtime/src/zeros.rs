@@ -1,28 +1,53 @@
 //! Initial values of zeros, made only when they are asked for.
 
+use std::sync::Arc;
+
 use heirloom_mem::{BytesMut, DType, Ledger, Shape, Tensor, element_count};
-use heirloom_types::{Dim, TensorSpec, Value, ValueType};
+use heirloom_types::{Content, Dim, Kind, StructValue, TensorSpec, Value, ValueType};
 
 use crate::{Session, StateError};
 
 impl Session {
-    /// A zero tensor for each persistent input; `extents` gives symbolic dimensions their extents, such as
+    /// A zero value for each persistent input: tensors of zeros, empty sequences, maps and optionals, and structs of such
+    /// fields. `extents` gives symbolic dimensions their extents, such as
     /// `[("batch", 1), ("past", 0)]`.
     ///
     /// # Errors
-    /// When a dimension has no extent, or an input is no tensor of fixed-width elements.
+    /// When a dimension has no extent, or an input holds strings or a struct of no declared type.
     pub fn zeros(&self, extents: &[(&str, usize)]) -> Result<Vec<(String, Value)>, StateError> {
         let zero = |slot: crate::StateSlot| match &slot.ty {
-            Some(ValueType::Tensor(spec)) if spec.dtype != DType::String => {
-                let tensor = zeros(&slot.input, spec, extents)?;
-                Ok((slot.input, Value::Tensor(tensor)))
+            Some(ty) => {
+                let value = zero_value(&slot.input, ty, extents)?;
+                Ok((slot.input, value))
             }
-            ty => {
-                let kind = ty.as_ref().map_or("value of undeclared type", ValueType::kind);
-                Err(StateError::Unfit { name: slot.input, reason: format!("a {kind} has no zero value") })
-            }
+            None => Err(no_zero(&slot.input, "value of undeclared type")),
         };
         self.state_spec().into_iter().map(zero).collect()
+    }
+}
+
+fn no_zero(name: &str, kind: &str) -> StateError {
+    StateError::Unfit { name: name.into(), reason: format!("a {kind} has no zero value") }
+}
+
+fn zero_value(name: &str, ty: &ValueType, extents: &[(&str, usize)]) -> Result<Value, StateError> {
+    match ty {
+        ValueType::Tensor(spec) if spec.dtype != DType::String => {
+            zeros(name, spec, extents).map(Value::Tensor)
+        }
+        ValueType::Sequence(_) => Ok(Value::Sequence(Arc::default())),
+        ValueType::Map { .. } => Ok(Value::Map(Arc::default())),
+        ValueType::Optional(_) => Ok(Value::Optional(None)),
+        ValueType::Struct(ty) if matches!(ty.kind(), Kind::Structure(_)) => {
+            let mut fields = Vec::new();
+            for field in ty.fields() {
+                if let Content::Type(ty) = &field.content {
+                    fields.push((field.name.clone(), zero_value(name, ty, extents)?));
+                }
+            }
+            Ok(Value::Struct(Arc::new(StructValue { fields })))
+        }
+        other => Err(no_zero(name, other.kind())),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod fit;
 mod operators;
 mod parameters;
 
@@ -119,6 +120,20 @@ pub enum AffineError {
         low: u64,
         /// The greatest size that does; `None`: any.
         high: Option<u64>,
+    },
+    /// A value to encode that no code stands for.
+    #[error("element {index} is no finite number, which affine codes cannot represent")]
+    NotFinite {
+        /// Its place.
+        index: usize,
+    },
+    /// Values to encode that are too few or too many.
+    #[error("a tensor of shape {expected:?} does not have {actual} elements")]
+    ValueCount {
+        /// The logical shape.
+        expected: Vec<usize>,
+        /// How many were given.
+        actual: usize,
     },
     /// No logical type.
     #[error("an affine value needs a logical type: a tensor with concrete extents")]

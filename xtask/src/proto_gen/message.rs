@@ -293,12 +293,7 @@ fn info(out: &mut String, it: &Message, places: &[Place<'_>]) {
         _ = writeln!(
             out,
             "{}FieldInfo {{ name: \"{}\", number: {}, repeated: {}, packed: {}, oneof: {:?}, kind: FieldKind::{kind} }},",
-            place.cfg,
-            field.name,
-            field.number,
-            field.repeated,
-            field.packed,
-            field.oneof,
+            place.cfg, field.name, field.number, field.repeated, field.packed, field.oneof,
         );
     }
     out.push_str("] };\n}\n\n");

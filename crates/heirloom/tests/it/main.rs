@@ -5,6 +5,7 @@
 
 mod conformance;
 mod decoders;
+mod paged;
 mod quantize;
 mod round_trips;
 mod unknown_type;

@@ -17,7 +17,7 @@ macro_rules! ops {
     };
 }
 
-ops! { decode, field, gather, gemm, mat_mul }
+ops! { decode, field, gather, gemm, mat_mul, paged_attention }
 
 /// An encoded constant and what decodes it.
 pub(crate) struct Source {

@@ -41,10 +41,9 @@ impl Kernel for Clip {
 fn clip<T: Numeric>(cx: &mut RunCx<'_>, bounds: Option<(f32, f32)>) -> Result<(), KernelError> {
     let (low, high) = match bounds {
         Some((low, high)) => (T::Wide::from_f64(low.into()), T::Wide::from_f64(high.into())),
-        None => (
-            bound::<T>(cx, 1)?.unwrap_or(T::Wide::LOWEST),
-            bound::<T>(cx, 2)?.unwrap_or(T::Wide::GREATEST),
-        ),
+        None => {
+            (bound::<T>(cx, 1)?.unwrap_or(T::Wide::LOWEST), bound::<T>(cx, 2)?.unwrap_or(T::Wide::GREATEST))
+        }
     };
     unary(cx, |v: T| {
         let wide = v.up();

@@ -42,8 +42,7 @@ impl Kernel for Compress {
             .filter(|(at, holds)| **holds != 0 && *at < from[axis])
             .map(|(at, _)| at)
             .collect();
-        let (outer, run): (usize, usize) =
-            (from[..axis].iter().product(), from[axis + 1..].iter().product());
+        let (outer, run): (usize, usize) = (from[..axis].iter().product(), from[axis + 1..].iter().product());
         let starts: Vec<usize> = (0..outer)
             .flat_map(|block| kept.iter().map(move |at| (block, *at)))
             .map(|(block, at)| (block * from[axis] + at) * run)

@@ -31,15 +31,13 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 
 impl Kernel for IsInf {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-        let infinite = |v: f32| {
-            (self.positive && v == f32::INFINITY) || (self.negative && v == f32::NEG_INFINITY)
-        };
+        let infinite =
+            |v: f32| (self.positive && v == f32::INFINITY) || (self.negative && v == f32::NEG_INFINITY);
         let dtype = cx.tensor(0)?.dtype();
         if dtype == DType::Double {
             // A great double is no infinite one.
-            let infinite = |v: f64| {
-                (self.positive && v == f64::INFINITY) || (self.negative && v == f64::NEG_INFINITY)
-            };
+            let infinite =
+                |v: f64| (self.positive && v == f64::INFINITY) || (self.negative && v == f64::NEG_INFINITY);
             return flags(cx, infinite);
         }
         by_real!(dtype, T => return flags(cx, |v: T| infinite(v.to_f32())), _ => {});

@@ -156,7 +156,10 @@ impl Moves for Layout {
         let from = inputs[0];
         if let Some(values) = inputs.get(1) {
             let [value] = values else {
-                return Err(KernelError::Other(format!("the constant has one element, not {}", values.len())));
+                return Err(KernelError::Other(format!(
+                    "the constant has one element, not {}",
+                    values.len()
+                )));
             };
             out.fill(value.clone());
         }
@@ -168,9 +171,10 @@ impl Moves for Layout {
         let width = self.from.last().copied().unwrap_or(1);
         let mut counter = Shape::from_elem(0, outer.len());
         for out in out.chunks_exact_mut(last.len().max(1)) {
-            let row = outer.iter().zip(&counter).zip(&self.from).try_fold(0, |row, ((places, &at), &extent)| {
-                places[at].map(|place| row * extent + place)
-            });
+            let row =
+                outer.iter().zip(&counter).zip(&self.from).try_fold(0, |row, ((places, &at), &extent)| {
+                    places[at].map(|place| row * extent + place)
+                });
             if let Some(row) = row {
                 let from = &from[row * width..(row + 1) * width];
                 for &(to, place, len) in &runs {

@@ -36,7 +36,10 @@ impl Kernel for ReverseSequence {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let shape = shape_of(cx, 0)?;
         let [first, second, ref rest @ ..] = shape[..] else {
-            return Err(KernelError::Shape { what: "there are a batch and a time axis", shapes: vec![shape] });
+            return Err(KernelError::Shape {
+                what: "there are a batch and a time axis",
+                shapes: vec![shape],
+            });
         };
         let (batch, time) = if self.time_first { (second, first) } else { (first, second) };
         let lengths = integers::list(cx, 1)?;
@@ -55,8 +58,14 @@ impl Kernel for ReverseSequence {
             (if self.time_first { at * batch + sample } else { sample * time + at }) * run
         };
         let starts: Vec<usize> = match self.time_first {
-            true => (0..time).flat_map(|at| (0..batch).map(move |sample| (sample, at))).map(|(s, t)| place(s, t)).collect(),
-            false => (0..batch).flat_map(|sample| (0..time).map(move |at| (sample, at))).map(|(s, t)| place(s, t)).collect(),
+            true => (0..time)
+                .flat_map(|at| (0..batch).map(move |sample| (sample, at)))
+                .map(|(s, t)| place(s, t))
+                .collect(),
+            false => (0..batch)
+                .flat_map(|sample| (0..time).map(move |at| (sample, at)))
+                .map(|(s, t)| place(s, t))
+                .collect(),
         };
         let value = pick(cx, 0, &shape, &starts, run)?;
         cx.set(0, value);

@@ -23,10 +23,7 @@ struct ScatterElements {
 
 pub(crate) fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, if cx.opset < 16 { &["axis"] } else { &["axis", "reduction"] })?;
-    Ok(Box::new(ScatterElements {
-        axis: cx.node.attributes.int_or("axis", 0)?,
-        reduction: reduction(cx)?,
-    }))
+    Ok(Box::new(ScatterElements { axis: cx.node.attributes.int_or("axis", 0)?, reduction: reduction(cx)? }))
 }
 
 impl Kernel for ScatterElements {

@@ -41,7 +41,11 @@ impl Kernel for TensorScatter {
         let axis = normalize_axis(self.axis, shape.len())?;
         let fits = update.len() == shape.len()
             && axis > 0
-            && shape.iter().zip(&update).enumerate().all(|(at, (s, u))| if at == axis { u <= s } else { u == s });
+            && shape
+                .iter()
+                .zip(&update)
+                .enumerate()
+                .all(|(at, (s, u))| if at == axis { u <= s } else { u == s });
         if !fits {
             return Err(KernelError::Shape {
                 what: "update and cache differ along the axis only, which is not the first",

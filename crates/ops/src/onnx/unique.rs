@@ -98,8 +98,7 @@ struct Groups {
 fn groups(slices: &Slices, element: &dyn Fn(usize, usize) -> Ordering, sorted: bool) -> Groups {
     let mut order: Vec<usize> = (0..slices.count).collect();
     order.sort_by(|&a, &b| slices.order(element, a, b));
-    let mut members: Vec<&[usize]> =
-        order.chunk_by(|&a, &b| slices.order(element, a, b).is_eq()).collect();
+    let mut members: Vec<&[usize]> = order.chunk_by(|&a, &b| slices.order(element, a, b).is_eq()).collect();
     if !sorted {
         // The sort is stable: the first member is the one that stands first.
         members.sort_by_key(|members| members[0]);
