@@ -13,7 +13,7 @@ mod pool;
 mod region;
 mod tensor;
 
-pub use alloc::{CountingAlloc, heap_allocations, heap_live_bytes};
+pub use alloc::{CountingAlloc, heap_allocations, heap_live_bytes, heap_peak_bytes, reset_heap_peak};
 pub use append::{AppendBuffer, AppendSlot, AppendView, ClaimError, Segments};
 pub use dtype::{DType, Element};
 pub use ledger::{Counts, Ledger};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use heirloom::infer::{Dim, InferOptions, Scope, ShapesContext, Type};
 use heirloom::graph::Graph;
+use heirloom::infer::{Dim, InferOptions, Scope, ShapesContext, Type};
 use heirloom::types::ValueType;
 use heirloom::{Model, OpenOptions};
 use serde_json::{Value, json};
@@ -48,7 +48,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let mut context = ShapesContext::infer(&model, &options);
     let mut extents = BTreeMap::new();
     if let Some(symbol) = bind(model.graph(), context.main(), &args.shape, &mut extents)? {
-        out::note(&format!("the shapes are not one call's, for `{symbol}` is not one extent: inferred for these numbers"));
+        out::note(&format!(
+            "the shapes are not one call's, for `{symbol}` is not one extent: inferred for these numbers"
+        ));
         let concrete = args.shape.iter().fold(options, |options, (name, shape)| {
             let value = model.graph().value(name).and_then(|value| model.graph().value_type(value));
             let Some(dtype) = value.and_then(|ty| ty.as_tensor()).map(|ty| ty.dtype) else { return options };

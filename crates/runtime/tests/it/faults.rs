@@ -217,7 +217,8 @@ fn a_kernel_that_panics_takes_only_its_call_along() {
         domain: "",
         op: "Abs",
         versions: (1, 99),
-        rank: 0,
+        // Before the operator's own kernel.
+        rank: 1,
         accepts: |_| true,
         build: |_| Ok(Box::new(Panics)),
     };

@@ -78,7 +78,7 @@ impl Policy {
 }
 
 fn targets(attribute: &str, names: &[Box<[u8]>], group: usize) -> Result<Vec<Target>, BuildError> {
-    let target = |name: &Box<[u8]>| {
+    let target = |name: &[u8]| {
         let name = String::from_utf8_lossy(name);
         let affine = |storage| Ok(Target::Affine { storage, group });
         match &*name {
@@ -99,7 +99,7 @@ fn targets(attribute: &str, names: &[Box<[u8]>], group: usize) -> Result<Vec<Tar
             }
         }
     };
-    names.iter().map(target).collect()
+    names.iter().map(|name| target(name)).collect()
 }
 
 /// Whether blocks of `tokens` rows of `size` elements can have the layouts.
