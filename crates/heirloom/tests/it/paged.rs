@@ -1,14 +1,13 @@
 //! A cache of blocks in different layouts, kept by the model itself: `ai.heirloom.PagedAttention`.
 
+mod flat;
+mod given;
+
 use std::sync::Arc;
 
-use heirloom::formats::by_name;
 use heirloom::graph::ModelBuilder;
-use heirloom::mem::{Bytes, DType, Tensor};
-use heirloom::types::{
-    Affine, Codec, Dim, EncodedValue, Layout, StructLayout, StructType, StructValue, TensorType, Value,
-    ValueType,
-};
+use heirloom::mem::{DType, Tensor};
+use heirloom::types::{Dim, Layout, StructType, Value, ValueType};
 use heirloom::{CachePolicy, CallOptions, Engine, EngineOptions, Model, Session, State};
 
 use crate::values::{Random, elements};
@@ -432,123 +431,6 @@ fn u37_a_head_size_that_is_no_multiple_of_the_group_runs_and_one_of_records_is_r
     drop(engine);
 }
 
-fn block(keys: Value, values: Value, start: i64, length: i64) -> Value {
-    let number = |n: i64| Value::Tensor(Tensor::scalar(n));
-    let fields = [("keys", keys), ("values", values), ("start", number(start)), ("length", number(length))];
-    Value::Struct(Arc::new(StructValue { fields: fields.map(|(name, value)| (name.into(), value)).into() }))
-}
-
-fn cache_of(blocks: Vec<Value>, length: i64) -> Value {
-    let fields =
-        [("blocks", Value::Sequence(Arc::new(blocks))), ("length", Value::Tensor(Tensor::scalar(length)))];
-    Value::Struct(Arc::new(StructValue { fields: fields.map(|(name, value)| (name.into(), value)).into() }))
-}
-
-fn dense(rows: &[f32], tokens: usize) -> Value {
-    Value::Tensor(Tensor::from_vec(&[1, 2, tokens, 64], rows.to_vec()).unwrap())
-}
-
-fn records(name: &str, rows: &[f32], tokens: usize) -> Value {
-    let format = by_name(name).unwrap();
-    let mut bytes = vec![0; rows.len() / format.elements * format.record_bytes];
-    format.encode(rows, &mut bytes).unwrap();
-    encoded(Layout::Struct(Arc::new(StructLayout::new(format.declaration().clone()).unwrap())), bytes, tokens)
-}
-
-fn encoded(layout: Layout, bytes: Vec<u8>, tokens: usize) -> Value {
-    let logical = TensorType { dtype: DType::Float, shape: [1, 2, tokens, 64].into_iter().collect() };
-    let payload = Bytes::from_vec(bytes);
-    Value::Encoded(Arc::new(EncodedValue { name: String::new(), layout, logical: Some(logical), payload }))
-}
-
-fn int8(rows: &[f32], tokens: usize) -> Value {
-    let logical = TensorType { dtype: DType::Float, shape: [1, 2, tokens, 64].into_iter().collect() };
-    let affine = Affine::fit(rows, &logical, DType::Int8, None, None).unwrap();
-    let mut codes = vec![0; rows.len()];
-    affine.encode(&logical, rows, &mut codes).unwrap();
-    encoded(Layout::Affine(Arc::new(affine)), codes, tokens)
-}
-
-// proves: G1, G3
-#[test]
-fn blocks_that_the_caller_brings_keep_their_layouts_and_only_valid_tokens_count() {
-    let session = session(SMALL, &EXACT);
-    let mut random = Random(8);
-    let mut rows = |tokens: usize| random.normals(2 * tokens * 64);
-    let mut nan = rows(8);
-    // Behind the 5 valid tokens of each head lies nothing that may be read.
-    nan.chunks_mut(8 * 64).for_each(|head| head[5 * 64..].fill(f32::NAN));
-    let given = cache_of(
-        vec![
-            block(dense(&rows(4), 4), records("q4_0", &rows(4), 4), 0, 4),
-            block(int8(&rows(16), 16), records("nf4", &rows(16), 16), 4, 10),
-            block(dense(&nan, 8), dense(&nan, 8), 14, 5),
-            block(records("q8_0", &rows(2), 2), int8(&rows(3), 3), 19, 2),
-        ],
-        21,
-    );
-    let state = session.make_state([("cache", given.clone())]).unwrap();
-    let new = tokens(SMALL, 3, 9);
-    let y = feed(&state, SMALL, &new, 0..3);
-    let join = |name: &str, new: &[f32]| {
-        let old = whole(&given, name, 2, 64);
-        old.chunks(21 * 64).zip(new.chunks(3 * 64)).flat_map(|(a, b)| [a, b].concat()).collect::<Vec<f32>>()
-    };
-    let expected = reference(SMALL, &new.q, &join("keys", &new.k), &join("values", &new.v), 24, None);
-    assert_close(&y, &expected, "blocks of the caller");
-    let after = cache(&state);
-    assert_eq!(kinds(&after, "keys"), ["FLOAT", "INT8", "FLOAT", "q8_0", "FLOAT"]);
-    assert_eq!((number(&after, "length"), number(&blocks(&after)[4], "start")), (24, 21));
-    for (old, new) in blocks(&given).iter().zip(&blocks(&after)) {
-        assert_eq!(address(&field(old, "keys")), address(&field(new, "keys")));
-    }
-}
-
-// proves: G3, E6, R3
-#[test]
-fn blocks_that_break_the_contract_are_refused_and_leave_the_state() {
-    let session = session(SMALL, &EXACT);
-    let zeros = |tokens: usize| vec![0.0; 2 * tokens * 64];
-    let ok = || dense(&zeros(4), 4);
-    let unknown = {
-        let ty = StructType::structure("Mystery")
-            .type_id(990_002)
-            .array("codes", DType::Int8, 32)
-            .build()
-            .unwrap();
-        encoded(Layout::Struct(Arc::new(StructLayout::new(ty).unwrap())), vec![0; 512], 4)
-    };
-    let cases = [
-        (vec![block(ok(), ok(), 0, 5)], 5, "block 0 has 5 valid tokens, but keys of 4 and values of 4"),
-        (vec![block(ok(), ok(), 1, 4)], 4, "block 0 begins with token 1; the blocks before it hold 0"),
-        (vec![block(ok(), ok(), 0, 4)], 7, "the cache has `length` 7, and blocks of 4 tokens"),
-        (vec![block(ok(), ok(), 0, -1)], 0, "`length` of block 0 is negative"),
-        (
-            vec![block(ok(), unknown, 0, 4)],
-            4,
-            "`values` of block 0: no codec is registered for struct `Mystery` (990002)",
-        ),
-    ];
-    for (blocks, length, expected) in cases {
-        let given = cache_of(blocks, length);
-        let state = session.make_state([("cache", given)]).unwrap();
-        let one = tokens(SMALL, 1, 10);
-        let feeds = [("q", &one.q, 4), ("k", &one.k, 2), ("v", &one.v, 2)]
-            .map(|(name, rows, heads)| (name, Tensor::from_vec(&[1, heads, 1, 64], rows.clone()).unwrap()));
-        let error = state.run(feeds, &CallOptions::default()).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-        assert_eq!(number(&cache(&state), "length"), length);
-    }
-    // Another type or geometry is refused when the state is made.
-    let half = Value::Tensor(Tensor::from_vec(&[1, 2, 4, 64], vec![half::f16::ZERO; 512]).unwrap());
-    let other = Value::Tensor(Tensor::from_vec(&[1, 4, 2, 64], vec![0.0f32; 512]).unwrap());
-    for wrong in [half, other] {
-        let given = cache_of(vec![block(ok(), wrong, 0, 4)], 4);
-        let error = session.make_state([("cache", given)]).unwrap_err().to_string();
-        assert!(error.contains("values"), "{error}");
-    }
-}
-
 // proves: G2, Z4, R4
 #[test]
 fn forks_share_every_block_and_go_on_apart() {
@@ -590,100 +472,4 @@ fn a_fixed_capacity_refuses_the_token_that_does_not_fit() {
     assert!(error.contains("holds 20 of 20 rows"), "{error}");
     assert_eq!(number(&cache(&state), "length"), 20);
     assert_eq!(whole(&cache(&state), "keys", 2, 64), part(&all.k, 21, 64, 0..20));
-}
-
-/// Attention in 3-D form over `dtype`, softcapped, of 2 batch entries: by blocks, or by past and present.
-fn flat_session(dtype: DType, is_paged: bool) -> Session {
-    let mut model = ModelBuilder::new("flat");
-    model.opset("", 24).unwrap();
-    model.opset("ai.heirloom", 1).unwrap();
-    let g = model.graph();
-    let rows =
-        |width: usize| ValueType::symbolic(dtype, [Dim::from(2), Dim::from("tokens"), Dim::from(width)]);
-    let inputs = [("q", 4 * 24), ("k", 2 * 24), ("v", 2 * 16)]
-        .map(|(name, width)| g.input(name, &rows(width)).unwrap());
-    let node = |op: &str| (op.to_owned(), if is_paged { "ai.heirloom" } else { "" });
-    let y = if is_paged {
-        let cache = StructType::structure("Cache")
-            .type_id(80_003)
-            .typed("blocks", ValueType::sequence(ValueType::AnyStruct))
-            .field("length", DType::Int64)
-            .build()
-            .unwrap();
-        let ty = ValueType::Struct(cache);
-        let past = g.input("cache", &ty).unwrap();
-        let (op, domain) = node("PagedAttention");
-        let paged = g.node(&op).domain(domain).inputs(&inputs).input(&past).attr("block_size", 4);
-        let paged =
-            paged.attr("q_num_heads", 4).attr("kv_num_heads", 2).attr("softcap", 2.0).attr("scale", 0.3);
-        let [y, next] = paged.outputs(["y", "next"]).unwrap();
-        g.output(&next, &ty).unwrap();
-        g.bind(&past, &next).unwrap();
-        y
-    } else {
-        let ty = |size: usize| {
-            ValueType::symbolic(dtype, [Dim::from(2), Dim::from(2), Dim::Unknown, Dim::from(size)])
-        };
-        let past =
-            [("past_key", 24), ("past_value", 16)].map(|(name, size)| g.input(name, &ty(size)).unwrap());
-        let plain = g.node("Attention").inputs(&inputs).skip().inputs(&past).attr("is_causal", 1);
-        let plain =
-            plain.attr("q_num_heads", 4).attr("kv_num_heads", 2).attr("softcap", 2.0).attr("scale", 0.3);
-        let [y, key, value] = plain.outputs(["y", "present_key", "present_value"]).unwrap();
-        for ((past, present), size) in past.iter().zip([&key, &value]).zip([24, 16]) {
-            g.output(present, &ty(size)).unwrap();
-            g.bind(past, present).unwrap();
-        }
-        y
-    };
-    g.output(&y, &rows(4 * 16)).unwrap();
-    let engine = Engine::new(EngineOptions { threads: Some(2) }).unwrap();
-    let model = Arc::new(model.build(None::<&std::path::Path>).unwrap());
-    engine.session(model, CachePolicy::default()).unwrap()
-}
-
-fn narrowed(dtype: DType, shape: &[usize], values: &[f32]) -> Tensor {
-    match dtype {
-        DType::Float16 => Tensor::from_vec(shape, values.iter().map(|&v| half::f16::from_f32(v)).collect()),
-        DType::BFloat16 => Tensor::from_vec(shape, values.iter().map(|&v| half::bf16::from_f32(v)).collect()),
-        _ => Tensor::from_vec(shape, values.to_vec()),
-    }
-    .unwrap()
-}
-
-fn widened(tensor: &Tensor) -> Vec<f32> {
-    match tensor.dtype() {
-        DType::Float16 => elements::<half::f16>(tensor).into_iter().map(half::f16::to_f32).collect(),
-        DType::BFloat16 => elements::<half::bf16>(tensor).into_iter().map(half::bf16::to_f32).collect(),
-        _ => elements(tensor),
-    }
-}
-
-// proves: G1, K2
-#[test]
-fn batches_half_floats_and_flat_heads_equal_attention_over_past_and_present() {
-    for (dtype, tolerance) in [(DType::Float, 1e-5), (DType::Float16, 2e-3), (DType::BFloat16, 1.6e-2)] {
-        let paged = start(&flat_session(dtype, true));
-        let session = flat_session(dtype, false);
-        let empty = |size: usize| Value::Tensor(narrowed(dtype, &[2, 2, 0, size], &[]));
-        let plain = session.make_state([("past_key", empty(24)), ("past_value", empty(16))]).unwrap();
-        let mut random = Random(20);
-        for count in [6, 1, 1, 3, 9] {
-            let mut rows = |name, width: usize| {
-                (name, narrowed(dtype, &[2, count, width], &random.normals(2 * count * width)))
-            };
-            let feeds = [rows("q", 96), rows("k", 48), rows("v", 32)];
-            let run = |state: &State| {
-                let out = state.run(feeds.clone(), &CallOptions::default()).unwrap();
-                widened(out["y"].as_tensor().unwrap())
-            };
-            for (at, (a, e)) in run(&paged).iter().zip(&run(&plain)).enumerate() {
-                assert!(
-                    (a - e).abs() <= tolerance,
-                    "{dtype}, {count} tokens, element {at}: {a} instead of {e}"
-                );
-            }
-        }
-        assert_eq!(blocks(&cache(&paged)).len(), 5);
-    }
 }
