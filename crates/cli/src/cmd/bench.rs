@@ -1,8 +1,12 @@
 //! `heirloom bench`: how fast a language model reads and writes.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use heirloom::llm::{Conversation, LlmError};
+use heirloom::runtime::Profile;
 use serde_json::json;
 
 use crate::error::CliError;
@@ -23,9 +27,76 @@ pub(crate) struct Args {
     /// Tokens in the state before the generated ones
     #[arg(long, default_value_t = 0)]
     depth: usize,
+    /// Show where the time goes, by operator; slows the timed calls a little
+    #[arg(long)]
+    profile: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The time of one operator's nodes in one phase.
+#[derive(serde::Serialize)]
+struct Share {
+    op: String,
+    nodes: usize,
+    ms_per_call: f64,
+    fraction: f64,
+}
+
+/// A phase's time by operator, the most expensive first; what no node accounts for is called `between nodes`.
+fn shares(profile: &Profile, calls: usize, wall: Duration) -> Vec<Share> {
+    let mut by_op: BTreeMap<String, (usize, Duration)> = BTreeMap::new();
+    for node in profile.nodes() {
+        let (nodes, time) = by_op.entry(node.op).or_default();
+        *nodes += 1;
+        *time += node.time;
+    }
+    by_op.insert("between nodes".into(), (0, wall.saturating_sub(profile.total())));
+    let per_call = |time: Duration| time.as_secs_f64() * 1e3 / calls as f64;
+    let mut shares: Vec<Share> = by_op
+        .into_iter()
+        .map(|(op, (nodes, time))| Share {
+            op,
+            nodes,
+            ms_per_call: per_call(time),
+            fraction: time.as_secs_f64() / wall.as_secs_f64(),
+        })
+        .collect();
+    shares.sort_by(|a, b| b.ms_per_call.total_cmp(&a.ms_per_call));
+    shares
+}
+
+fn show(shares: &[Share]) {
+    for Share { op, nodes, ms_per_call, fraction } in shares {
+        out::line(&format!("  {op:<24}{ms_per_call:>10.3} ms/call{:>7.1} %{nodes:>6} nodes", 100.0 * fraction));
+    }
+}
+
+/// One timed phase.
+struct Phase {
+    /// Tokens per second.
+    rate: f64,
+    /// Where the time went; empty unless it was asked for.
+    shares: Vec<Share>,
+}
+
+/// Times `work`, which feeds `tokens` tokens in `calls` calls.
+fn timed<'m>(
+    conversation: &mut Conversation<'m>,
+    profiled: bool,
+    tokens: usize,
+    calls: usize,
+    work: impl FnOnce(&mut Conversation<'m>) -> Result<(), LlmError>,
+) -> Result<Phase, LlmError> {
+    let profile = profiled.then(|| Arc::new(Profile::new()));
+    conversation.set_profile(profile.clone());
+    let started = Instant::now();
+    work(conversation)?;
+    let wall = started.elapsed();
+    conversation.set_profile(None);
+    let shares = profile.map_or(Vec::new(), |profile| shares(&profile, calls, wall));
+    Ok(Phase { rate: tokens as f64 / wall.as_secs_f64(), shares })
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
@@ -42,9 +113,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let prefill = if args.prompt_tokens > 0 {
         let mut conversation = model.conversation()?;
         let prompt = tokens(args.prompt_tokens, 0);
-        let started = Instant::now();
-        conversation.feed(&prompt, None)?;
-        Some(args.prompt_tokens as f64 / started.elapsed().as_secs_f64())
+        Some(timed(&mut conversation, args.profile, args.prompt_tokens, 1, |conversation| {
+            conversation.feed(&prompt, None)?;
+            Ok(())
+        })?)
     } else {
         None
     };
@@ -55,27 +127,33 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         // One call outside the clock, so that every timed one finds its buffers.
         conversation.feed(&tokens(1, 1), None)?;
-        let started = Instant::now();
-        for token in tokens(args.generate, 17) {
-            conversation.feed(&[token], None)?;
-        }
-        Some(args.generate as f64 / started.elapsed().as_secs_f64())
+        Some(timed(&mut conversation, args.profile, args.generate, args.generate, |conversation| {
+            for token in tokens(args.generate, 17) {
+                conversation.feed(&[token], None)?;
+            }
+            Ok(())
+        })?)
     } else {
         None
     };
     let (isa, threads) = (model.engine().isa().name(), model.engine().threads());
     if args.json {
         out::json(&json!({
-            "prefill_tokens_per_s": prefill, "decode_tokens_per_s": decode, "prompt_tokens": args.prompt_tokens,
+            "prefill_tokens_per_s": prefill.as_ref().map(|phase| phase.rate),
+            "decode_tokens_per_s": decode.as_ref().map(|phase| phase.rate),
+            "prefill_shares": prefill.as_ref().map(|phase| &phase.shares),
+            "decode_shares": decode.as_ref().map(|phase| &phase.shares), "prompt_tokens": args.prompt_tokens,
             "generated_tokens": args.generate, "depth": args.depth, "isa": isa, "threads": threads,
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(rate) = prefill {
-        out::line(&format!("prompt of {} tokens: {rate:.1} tokens/s", args.prompt_tokens));
+    if let Some(phase) = prefill {
+        out::line(&format!("prompt of {} tokens: {:.1} tokens/s", args.prompt_tokens, phase.rate));
+        show(&phase.shares);
     }
-    if let Some(rate) = decode {
-        out::line(&format!("{} tokens behind {}: {rate:.1} tokens/s", args.generate, args.depth));
+    if let Some(phase) = decode {
+        out::line(&format!("{} tokens behind {}: {:.1} tokens/s", args.generate, args.depth, phase.rate));
+        show(&phase.shares);
     }
     out::line(&format!("{isa}, {threads} threads"));
     Ok(ExitCode::SUCCESS)

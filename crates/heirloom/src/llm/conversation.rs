@@ -1,7 +1,9 @@
 //! Tokens and the state that has seen them.
 
+use std::sync::Arc;
+
 use heirloom_mem::{Bytes, BytesMut, DType, Ledger, Tensor};
-use heirloom_runtime::{CallOptions, CancelToken, Feeds, Report, State};
+use heirloom_runtime::{CallOptions, CancelToken, Feeds, Profile, Report, State};
 use heirloom_types::{Dim, Value, ValueType};
 
 use super::{Generation, LanguageModel, LlmError, Request};
@@ -18,6 +20,7 @@ pub struct Conversation<'m> {
     ids: Option<Bytes>,
     /// The values of `logits_to_keep` for all logits and for the last; empty where the model has no such input.
     keep: Option<[Tensor; 2]>,
+    profile: Option<Arc<Profile>>,
 }
 
 impl<'m> Conversation<'m> {
@@ -41,7 +44,7 @@ impl<'m> Conversation<'m> {
         let state = session.make_state(feeds)?;
         let keeps = session.inputs().any(|port| port.name == "logits_to_keep");
         let keep = keeps.then(|| [Tensor::scalar(0i64), Tensor::scalar(1i64)]);
-        Ok(Conversation { model, state, seen: Vec::with_capacity(model.context()), ids: None, keep })
+        Ok(Conversation { model, state, seen: Vec::with_capacity(model.context()), ids: None, keep, profile: None })
     }
 
     /// The model.
@@ -57,6 +60,11 @@ impl<'m> Conversation<'m> {
     /// What the state holds and what its calls did with memory.
     pub fn report(&self) -> Report {
         self.state.report()
+    }
+
+    /// From now on adds the time of each node to `profile`, or to none.
+    pub fn set_profile(&mut self, profile: Option<Arc<Profile>>) {
+        self.profile = profile;
     }
 
     /// Feeds `tokens` and gives the logits behind the last one, `[vocabulary]`. A failed or cancelled call leaves what
@@ -105,7 +113,7 @@ impl<'m> Conversation<'m> {
         if let Some(values) = &self.keep {
             feeds.push("logits_to_keep", values[usize::from(last_only)].clone());
         }
-        let options = CallOptions { cancel, outputs: Some(&["logits"]), ..CallOptions::default() };
+        let options = CallOptions { cancel, outputs: Some(&["logits"]), profile: self.profile.as_deref(), ..CallOptions::default() };
         let mut outputs = self.state.run(feeds, &options)?;
         self.seen.extend_from_slice(tokens);
         let Some(Value::Tensor(logits)) = outputs.take("logits") else {
