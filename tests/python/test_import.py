@@ -12,6 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 import heirloom_cli
+from conftest import isa_levels
 
 LAYERS, WIDTH, HEADS, KV_HEADS, HEAD, HIDDEN, VOCABULARY = 7, 64, 4, 2, 16, 96, 50
 EPSILON, BASE = 1e-5, 5e4
@@ -239,3 +240,20 @@ def run_with(model: onnx.ModelProto):
         return dict(zip(names, run(None, feeds)))
 
     return call
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_heirloom_computes_what_their_architecture_says(variant, tmp_path):
+    path, out = tmp_path / "tiny.gguf", tmp_path / "logits.npy"
+    write(path, variant)
+    ids = np.random.default_rng(3).integers(0, VOCABULARY, 12)
+    expected = Reference(path, variant).logits(ids)
+    overlay = heirloom_cli.overlay(path, "--cache", "f32")
+    tokens = ",".join(map(str, ids))
+    for level in isa_levels():
+        heirloom_cli.run("logits", overlay, "--tokens", tokens, "--out", out, environment={"HEIRLOOM_ISA": level})
+        actual = np.load(out)
+        cosine = (actual * expected).sum(-1) / np.linalg.norm(actual, axis=-1) / np.linalg.norm(expected, axis=-1)
+        assert cosine.min() >= 0.9995, level
+        if level == "portable":
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-3)

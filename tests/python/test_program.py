@@ -148,6 +148,18 @@ def test_verify_and_inspect_accept_the_real_models(model):
     assert "past_key_values.0.key" in heirloom_cli.run("inspect", model.onnx)
 
 
+@pytest.mark.parametrize("option", ["--inline", "--external"])
+def test_a_contained_import_needs_no_gguf_and_says_the_same(smollm2, tmp_path, option):
+    model = tmp_path / "own.onnx"
+    heirloom_cli.run("import", smollm2.gguf, option, "--output", model)
+    assert (tmp_path / "own.onnx.data").exists() == (option == "--external")
+    question = ["--prompt", "Name a colour. One word.", "--temperature", 0, "--max-tokens", 24]
+    own, overlay = (heirloom_cli.generate_report(path, *question) for path in (model, smollm2.onnx))
+    for key in ["prompt_tokens", "token_ids", "text", "stop_reason"]:
+        assert own[key] == overlay[key], key
+    assert own["stop_reason"] == "end_of_text"
+
+
 def test_importing_again_leaves_the_gguf_untouched(smollm2):
     before = os.stat(smollm2.gguf)
     assert Path(heirloom_cli.overlay(smollm2.gguf)) == smollm2.onnx

@@ -44,7 +44,14 @@ impl<'m> Conversation<'m> {
         let state = session.make_state(feeds)?;
         let keeps = session.inputs().any(|port| port.name == "logits_to_keep");
         let keep = keeps.then(|| [Tensor::scalar(0i64), Tensor::scalar(1i64)]);
-        Ok(Conversation { model, state, seen: Vec::with_capacity(model.context()), ids: None, keep, profile: None })
+        Ok(Conversation {
+            model,
+            state,
+            seen: Vec::with_capacity(model.context()),
+            ids: None,
+            keep,
+            profile: None,
+        })
     }
 
     /// The model.
@@ -113,7 +120,12 @@ impl<'m> Conversation<'m> {
         if let Some(values) = &self.keep {
             feeds.push("logits_to_keep", values[usize::from(last_only)].clone());
         }
-        let options = CallOptions { cancel, outputs: Some(&["logits"]), profile: self.profile.as_deref(), ..CallOptions::default() };
+        let options = CallOptions {
+            cancel,
+            outputs: Some(&["logits"]),
+            profile: self.profile.as_deref(),
+            ..CallOptions::default()
+        };
         let mut outputs = self.state.run(feeds, &options)?;
         self.seen.extend_from_slice(tokens);
         let Some(Value::Tensor(logits)) = outputs.take("logits") else {

@@ -50,6 +50,15 @@ pub enum LlmError {
         /// Why.
         source: heirloom_import::ImportError,
     },
+    /// A GGUF file cannot be imported.
+    #[error(transparent)]
+    Import(#[from] heirloom_import::ImportError),
+    /// A path that ends in no file name that a model can hold.
+    #[error("`{}` does not end in a file name of UTF-8: rename the file", path.display())]
+    FileName {
+        /// The path.
+        path: PathBuf,
+    },
     /// The location of the tokenizer leaves the model's folder.
     #[error("the tokenizer of `{}` lies at `{location}`, outside the model's folder: refused", path.display())]
     TextLocation {

@@ -12,6 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod contained;
 mod conversation;
 mod error;
 mod generate;
@@ -19,6 +20,7 @@ mod model;
 mod sampling;
 mod text;
 
+pub use contained::import_contained;
 pub use conversation::Conversation;
 pub use error::LlmError;
 pub use generate::{Generation, GenerationReport, Request, StopReason, Token, TokenText};

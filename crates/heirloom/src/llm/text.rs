@@ -11,6 +11,19 @@ use heirloom_text::{Vocabulary, VocabularyModel};
 
 use super::LlmError;
 
+/// Metadata: the GGUF file that holds the text, relative to the model's folder.
+pub(super) const FILE: &str = "heirloom.text";
+/// Metadata: the tokenizer as `tokenizer.json`.
+pub(super) const TOKENIZER: &str = "heirloom.tokenizer";
+/// Metadata: the chat template.
+pub(super) const TEMPLATE: &str = "heirloom.chat_template";
+/// Metadata: the spelling of the token that begins a text.
+pub(super) const BOS: &str = "heirloom.bos_token";
+/// Metadata: the spelling of the token that ends a text.
+pub(super) const EOS: &str = "heirloom.eos_token";
+/// Metadata: the spellings of all tokens at which generation stops, one on each line; else `heirloom.eos_token` alone.
+pub(super) const END_TOKENS: &str = "heirloom.end_tokens";
+
 /// Text of one model.
 pub(super) struct Text {
     pub(super) tokenizer: Box<dyn Tokenizer>,
@@ -19,21 +32,22 @@ pub(super) struct Text {
 
 impl Text {
     pub(super) fn of(model: &Model, path: &Path) -> Result<Text, LlmError> {
-        if let Some(location) = model.metadata_value("heirloom.text") {
+        if let Some(location) = model.metadata_value(FILE) {
             return Text::of_gguf(path, location);
         }
-        let json = model
-            .metadata_value("heirloom.tokenizer")
-            .ok_or_else(|| LlmError::NoText { path: path.into() })?;
-        let tokenizer = Box::new(JsonTokenizer::from_json(json.as_bytes())?);
+        let json = model.metadata_value(TOKENIZER).ok_or_else(|| LlmError::NoText { path: path.into() })?;
+        let mut tokenizer = JsonTokenizer::from_json(json.as_bytes())?;
+        if let Some(bos) = model.metadata_value(BOS) {
+            tokenizer = tokenizer.with_begin(bos)?;
+        }
+        if let Some(ends) = model.metadata_value(END_TOKENS).or_else(|| model.metadata_value(EOS)) {
+            tokenizer = tokenizer.with_ends(&ends.lines().collect::<Vec<_>>())?;
+        }
         let token = |key: &str| model.metadata_value(key).map(str::to_owned);
-        let tokens = TemplateTokens {
-            bos: token("heirloom.bos_token"),
-            eos: token("heirloom.eos_token"),
-            ..TemplateTokens::default()
-        };
-        let template = model.metadata_value("heirloom.chat_template");
-        Ok(Text { tokenizer, template: template.map(|t| ChatTemplate::new(t, tokens)).transpose()? })
+        let tokens = TemplateTokens { bos: token(BOS), eos: token(EOS), ..TemplateTokens::default() };
+        let template = model.metadata_value(TEMPLATE);
+        let template = template.map(|t| ChatTemplate::new(t, tokens)).transpose()?;
+        Ok(Text { tokenizer: Box::new(tokenizer), template })
     }
 
     fn of_gguf(path: &Path, location: &str) -> Result<Text, LlmError> {
@@ -48,24 +62,38 @@ impl Text {
         let wrong = |source| LlmError::TextFile { path: path.into(), source };
         let gguf = Gguf::open(&file).map_err(wrong)?;
         let vocabulary = owned(vocabulary(&gguf).map_err(wrong)?)?;
-        let spelled = |id: Option<u32>| {
-            let spelling = vocabulary.tokens.get(id? as usize)?;
-            Some(String::from_utf8_lossy(spelling).into_owned())
-        };
-        let tokens = TemplateTokens {
-            bos: spelled(vocabulary.bos),
-            eos: spelled(vocabulary.eos),
-            unknown: spelled(vocabulary.unknown),
-            padding: spelled(vocabulary.padding),
-        };
+        let tokens = template_tokens(&vocabulary);
         let template =
             vocabulary.chat_template.as_deref().map(|t| ChatTemplate::new(t, tokens)).transpose()?;
         Ok(Text { tokenizer: Box::new(NativeTokenizer::new(vocabulary)?), template })
     }
 }
 
+fn spelling(vocabulary: &Vocabulary, id: u32) -> Option<String> {
+    Some(String::from_utf8_lossy(vocabulary.tokens.get(id as usize)?).into_owned())
+}
+
+/// The spellings that chat templates may ask for.
+pub(super) fn template_tokens(vocabulary: &Vocabulary) -> TemplateTokens {
+    let spelled = |id: Option<u32>| spelling(vocabulary, id?);
+    TemplateTokens {
+        bos: spelled(vocabulary.bos),
+        eos: spelled(vocabulary.eos),
+        unknown: spelled(vocabulary.unknown),
+        padding: spelled(vocabulary.padding),
+    }
+}
+
+/// The value of [`END_TOKENS`].
+pub(super) fn end_tokens(vocabulary: Vocabulary) -> Result<String, LlmError> {
+    let tokenizer = NativeTokenizer::new(vocabulary)?;
+    let texts = tokenizer.end_tokens().iter().filter_map(|&id| tokenizer.token_bytes(id));
+    let texts: Vec<String> = texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect();
+    Ok(texts.join("\n"))
+}
+
 /// The fields of the file as the vocabulary that the text crate takes.
-fn owned(fields: VocabularyFields<'_>) -> Result<Vocabulary, LlmError> {
+pub(super) fn owned(fields: VocabularyFields<'_>) -> Result<Vocabulary, LlmError> {
     let table = |array: &Array<'_>| {
         let mut table = StringTable::default();
         array.iter().for_each(|s| table.push(if let Value::String(s) = s { s } else { &[] }));
