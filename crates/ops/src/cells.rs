@@ -141,3 +141,15 @@ pub(crate) fn pick(
 ) -> Result<Value, KernelError> {
     moved(cx, &[index], shape, &Pick { starts, run })
 }
+
+/// Input `index` as a tensor of strings.
+pub(crate) fn strings_of(cx: &RunCx<'_>, index: usize) -> Result<Arc<StringTensor>, KernelError> {
+    match cx.value(index) {
+        Some(Value::Strings(strings)) => Ok(strings.clone()),
+        Some(Value::Tensor(tensor)) => {
+            Err(differ(index, "strings".into(), format!("{} tensor", tensor.dtype())))
+        }
+        Some(other) => Err(differ(index, "strings".into(), other.kind().into())),
+        None => Err(KernelError::MissingInput { index }),
+    }
+}

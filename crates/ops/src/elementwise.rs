@@ -1,8 +1,9 @@
 //! Operators that compute each element of the result from one element of each input.
 
 use heirloom_mem::{DType, Element, Shape, Tensor, TensorMut};
-use heirloom_runtime::{Kernel, KernelError, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, RunCx};
 
+use crate::attributes::only;
 use crate::broadcast::{self, Walk};
 use crate::spread;
 
@@ -12,6 +13,18 @@ pub(crate) struct Plain(pub(crate) fn(&mut RunCx<'_>) -> Result<(), KernelError>
 impl Kernel for Plain {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         (self.0)(cx)
+    }
+}
+
+/// An operator on two numbers, whose shapes versions before 7 let meet in their own way.
+pub(crate) struct Arithmetic {
+    pub(crate) meeting: Meeting,
+    pub(crate) run: fn(&mut RunCx<'_>, Meeting) -> Result<(), KernelError>,
+}
+
+impl Kernel for Arithmetic {
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        (self.run)(cx, self.meeting)
     }
 }
 
@@ -78,21 +91,77 @@ pub(crate) fn flags<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> bool + Sync
     Ok(())
 }
 
+/// How the shapes of two operands meet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Meeting {
+    /// By their last axes.
+    Last,
+    /// Before version 7: the second's first axis is this one of the first.
+    At(i64),
+}
+
+impl Meeting {
+    /// From the attributes `axis` and `broadcast`, which versions before 7 have.
+    pub(crate) fn build(cx: &BuildCx<'_>) -> Result<Meeting, BuildError> {
+        if cx.opset >= 7 {
+            only(cx, &[])?;
+            return Ok(Meeting::Last);
+        }
+        only(cx, &["axis", "broadcast"])?;
+        let attributes = &cx.node.attributes;
+        // Without `broadcast` the shapes are equal, and meet anyhow.
+        Ok(match (attributes.int_or("broadcast", 0)?, attributes.opt_int("axis")?) {
+            (1, Some(axis)) => Meeting::At(axis),
+            _ => Meeting::Last,
+        })
+    }
+
+    /// The shape that the second operand has for the first.
+    pub(crate) fn second(self, first: &[usize], second: &[usize]) -> Result<Shape, KernelError> {
+        let mut shape = Shape::from_slice(second);
+        if let Meeting::At(axis) = self {
+            let axis = heirloom_runtime::normalize_axis(axis, first.len())?;
+            let behind = first.len().checked_sub(axis + second.len()).ok_or_else(|| KernelError::Shape {
+                what: "the second operand has no more axes than the first has from `axis` on",
+                shapes: vec![Shape::from_slice(first), shape.clone()],
+            })?;
+            shape.extend(std::iter::repeat_n(1, behind));
+        }
+        Ok(shape)
+    }
+}
+
 /// `f` of each pair of elements of inputs 0 and 1, broadcast; in place where one of them has the result's shape and
 /// nobody else needs it.
-pub(crate) fn binary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T, T) -> T) -> Result<(), KernelError> {
-    let (a, b) = (Shape::from_slice(cx.tensor(0)?.shape()), Shape::from_slice(cx.tensor(1)?.shape()));
+pub(crate) fn binary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T, T) -> T + Sync) -> Result<(), KernelError> {
+    meet(cx, Meeting::Last, f)
+}
+
+/// [`binary`] for shapes that meet in this way.
+pub(crate) fn meet<T: Element>(
+    cx: &mut RunCx<'_>,
+    meeting: Meeting,
+    f: impl Fn(T, T) -> T + Sync,
+) -> Result<(), KernelError> {
+    let (a, own) = (Shape::from_slice(cx.tensor(0)?.shape()), Shape::from_slice(cx.tensor(1)?.shape()));
+    let b = meeting.second(&a, &own)?;
     let shape = broadcast::shape(&[&a, &b])?;
     if shape == a
         && let Some(mut out) = cx.take_unique(0)
     {
         let b_tensor = cx.dense(1)?;
         let other = b_tensor.as_slice::<T>()?;
-        in_place(&mut out, &shape, &b, other, &f);
+        if a == b {
+            spread::pairs(cx.team(), out.elements_mut::<T>(), other, |out, other| {
+                out.iter_mut().zip(other).for_each(|(o, &v)| *o = f(*o, v));
+            });
+        } else {
+            in_place(&mut out, &shape, &b, other, &f);
+        }
         cx.set(0, out.freeze());
         return Ok(());
     }
-    if shape == b
+    if shape == own
         && let Some(mut out) = cx.take_unique(1)
     {
         let a_tensor = cx.dense(0)?;
@@ -103,7 +172,16 @@ pub(crate) fn binary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T, T) -> T) -> R
     }
     let (a_tensor, b_tensor) = (cx.dense(0)?, cx.dense(1)?);
     let mut out = cx.alloc(T::DTYPE, &shape)?;
-    zip(out.elements_mut(), &shape, [&a, &b], a_tensor.as_slice()?, b_tensor.as_slice()?, f);
+    let (x, y) = (a_tensor.as_slice::<T>()?, b_tensor.as_slice::<T>()?);
+    if a == b {
+        let piece = if cx.team().threads() == 1 { usize::MAX } else { spread::PIECE };
+        let parts = out.elements_mut::<T>().chunks_mut(piece).zip(x.chunks(piece).zip(y.chunks(piece)));
+        spread::parts(cx.team(), parts, |(out, (x, y))| {
+            out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o = f(x, y));
+        });
+    } else {
+        zip(out.elements_mut(), &shape, [&a, &b], x, y, f);
+    }
     cx.set(0, out.freeze());
     Ok(())
 }

@@ -4,17 +4,20 @@
 //! integers keep their low bits; NaN becomes integer 0.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use heirloom_mem::{DType, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
-use heirloom_types::bits;
 use heirloom_types::floats::{Overflow, SmallFloat, e8m0_to_f32, f32_to_e8m0};
+use heirloom_types::{StringTensor, Value, bits};
 
 use crate::attributes::{only, unsupported};
 use crate::by_type::by_type;
+use crate::cells::strings;
 use crate::numbers::{Number, convert};
+use crate::text;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -25,8 +28,14 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     build,
 };
 
-struct Cast {
-    to: DType,
+pub(super) struct Cast {
+    pub(super) to: DType,
+    pub(super) rounding: Rounding,
+}
+
+/// What becomes of numbers that a small float does not hold.
+#[derive(Clone, Copy)]
+pub(super) struct Rounding {
     overflow: Overflow,
     round: Round,
 }
@@ -39,6 +48,24 @@ enum Round {
     Nearest,
 }
 
+impl Rounding {
+    /// As the attributes say.
+    pub(super) fn of(cx: &BuildCx<'_>) -> Result<Rounding, BuildError> {
+        let attributes = &cx.node.attributes;
+        let round = match attributes.opt_string("round_mode")? {
+            None | Some(b"up") => Round::Up,
+            Some(b"down") => Round::Down,
+            Some(b"nearest") => Round::Nearest,
+            Some(other) => {
+                let known = "up, down and nearest are";
+                return Err(unsupported("round_mode", String::from_utf8_lossy(other), known));
+            }
+        };
+        let saturate = attributes.int_or("saturate", 1)? != 0;
+        Ok(Rounding { overflow: if saturate { Overflow::Saturate } else { Overflow::NonFinite }, round })
+    }
+}
+
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(
         cx,
@@ -48,41 +75,30 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
             _ => &["to", "saturate", "round_mode"],
         },
     )?;
-    let attributes = &cx.node.attributes;
-    let to = attributes.int("to")?;
+    let to = cx.node.attributes.int("to")?;
     let target = i32::try_from(to).ok().and_then(DType::from_onnx);
-    let target = target.filter(|to| !matches!(to, DType::String | DType::Complex64 | DType::Complex128));
-    let round = match attributes.opt_string("round_mode")? {
-        None | Some(b"up") => Round::Up,
-        Some(b"down") => Round::Down,
-        Some(b"nearest") => Round::Nearest,
-        Some(other) => {
-            return Err(unsupported(
-                "round_mode",
-                String::from_utf8_lossy(other),
-                "up, down and nearest are",
-            ));
-        }
-    };
-    Ok(Box::new(Cast {
-        to: target.ok_or_else(|| unsupported("to", to, "the types with real numbers or BOOL are"))?,
-        overflow: if attributes.int_or("saturate", 1)? != 0 {
-            Overflow::Saturate
-        } else {
-            Overflow::NonFinite
-        },
-        round,
-    }))
+    let target = target.filter(|to| !matches!(to, DType::Complex64 | DType::Complex128));
+    let target = target.ok_or_else(|| unsupported("to", to, "complex numbers are not"))?;
+    Ok(Box::new(Cast { to: target, rounding: Rounding::of(cx)? }))
 }
 
 impl Kernel for Cast {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        if let Some(Value::Strings(strings)) = cx.value(0) {
+            let strings = strings.clone();
+            return self.parse(cx, &strings);
+        }
         if cx.tensor(0)?.dtype() == self.to {
             let same = cx.tensor(0)?.clone();
             cx.set(0, same);
             return Ok(());
         }
         let input = cx.dense(0)?;
+        if self.to == DType::String {
+            let texts = texts(&input)?;
+            cx.set(0, strings(input.shape(), texts));
+            return Ok(());
+        }
         let mut out = cx.alloc(self.to, input.shape())?;
         match (input.dtype(), self.to) {
             (DType::Float, DType::Float16) => {
@@ -128,6 +144,27 @@ fn codes(input: &Tensor) -> Cow<'_, [u8]> {
     }
 }
 
+/// Each element as text.
+fn texts(input: &Tensor) -> Result<Vec<Box<[u8]>>, KernelError> {
+    let bytes = |text: String| text.into_bytes().into_boxed_slice();
+    by_type!(input.dtype(), [i64, i32, i16, i8, u64, u32, u16, u8], T => {
+        return Ok(input.as_slice::<T>()?.iter().map(|v| bytes(v.to_string())).collect());
+    }, _ => {});
+    by_type!(input.dtype(), [f32, f64], T => {
+        return Ok(input.as_slice::<T>()?.iter().map(|v| bytes(text::shortest(format!("{v:e}")))).collect());
+    }, _ => {});
+    by_type!(input.dtype(), [f16, bf16], T => {
+        return Ok(input.as_slice::<T>()?.iter().map(|&v| bytes(text::of_half(v.to_f32(), |f| T::from_f32(f) == v))).collect());
+    }, _ => {});
+    match values(input.dtype(), &codes(input))? {
+        Values::Integers(list) if input.dtype() == DType::Bool => {
+            Ok(list.iter().map(|&v| bytes(if v == 0 { "False".into() } else { "True".into() })).collect())
+        }
+        Values::Integers(list) => Ok(list.iter().map(|v| bytes(v.to_string())).collect()),
+        Values::Floats(list) => Ok(list.iter().map(|v| bytes(text::shortest(format!("{v:e}")))).collect()),
+    }
+}
+
 enum Values {
     Integers(Vec<i64>),
     Floats(Vec<f32>),
@@ -153,6 +190,24 @@ fn values(dtype: DType, codes: &[u8]) -> Result<Values, KernelError> {
 }
 
 impl Cast {
+    /// Strings as numbers.
+    fn parse(&self, cx: &mut RunCx<'_>, strings: &Arc<StringTensor>) -> Result<(), KernelError> {
+        if self.to == DType::String {
+            cx.set(0, Value::Strings(strings.clone()));
+            return Ok(());
+        }
+        let mut out = cx.alloc(self.to, &strings.shape)?;
+        if self.to.is_integer() {
+            let numbers = strings.elements.iter().map(|text| text::integer(text)).collect::<Result<Vec<i64>, _>>()?;
+            self.finish(&numbers, self.to, &mut out)?;
+        } else {
+            let numbers = strings.elements.iter().map(|text| text::float(text)).collect::<Result<Vec<f64>, _>>()?;
+            self.finish(&numbers, self.to, &mut out)?;
+        }
+        cx.set(0, out.freeze());
+        Ok(())
+    }
+
     fn finish<F: Number>(
         &self,
         from: &[F],
@@ -172,7 +227,7 @@ impl Cast {
             DType::Uint4 | DType::Int4 => v.to_i64() as u8 & 0xf,
             DType::Uint2 | DType::Int2 => v.to_i64() as u8 & 0x3,
             DType::Float8E8M0 => self.power(v.to_f32()),
-            to => SmallFloat::of(to).map_or(0, |float| float.encode(v.to_f32(), self.overflow)),
+            to => SmallFloat::of(to).map_or(0, |float| float.encode(v.to_f32(), self.rounding.overflow)),
         };
         match self.to.bit_width() {
             Some(8) => out.iter_mut().zip(from).for_each(|(o, &v)| *o = code(v)),
@@ -192,13 +247,13 @@ impl Cast {
         }
         let bits = x.abs().to_bits();
         let (exponent, fraction) = ((bits >> 23) as u8, bits & 0x007f_ffff);
-        let code = match self.round {
+        let code = match self.rounding.round {
             Round::Up => exponent + u8::from(fraction != 0),
             Round::Down => exponent,
             Round::Nearest if x == 0.0 => 0,
-            Round::Nearest => return f32_to_e8m0(x.abs(), self.overflow),
+            Round::Nearest => return f32_to_e8m0(x.abs(), self.rounding.overflow),
         };
-        match self.overflow {
+        match self.rounding.overflow {
             Overflow::Saturate => code.min(254),
             Overflow::NonFinite => code,
         }

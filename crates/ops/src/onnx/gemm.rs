@@ -15,7 +15,7 @@ use crate::product::{Ring, product};
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Gemm",
-    versions: (7, super::NEWEST),
+    versions: (6, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,
@@ -30,7 +30,9 @@ pub(crate) struct Gemm {
 
 impl Gemm {
     pub(crate) fn new(cx: &BuildCx<'_>) -> Result<Gemm, BuildError> {
-        only(cx, &["alpha", "beta", "transA", "transB"])?;
+        let known: &[&str] = &["alpha", "beta", "transA", "transB", "broadcast"];
+        // From version 7 on C is always broadcast.
+        only(cx, if cx.opset < 7 { known } else { &known[..4] })?;
         let attributes = &cx.node.attributes;
         Ok(Gemm {
             alpha: attributes.float_or("alpha", 1.0)?,

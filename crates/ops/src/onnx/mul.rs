@@ -3,32 +3,30 @@
 use half::{bf16, f16};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use crate::attributes::only;
 use crate::by_type::by_type;
-use crate::elementwise::{Plain, binary, common_type, wrong_type};
+use crate::elementwise::{Arithmetic, Meeting, common_type, meet, wrong_type};
 use crate::real::Real;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Mul",
-    versions: (7, super::NEWEST),
+    versions: (6, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,
 };
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
-    only(cx, &[])?;
-    Ok(Box::new(Plain(run)))
+    Ok(Box::new(Arithmetic { meeting: Meeting::build(cx)?, run }))
 }
 
-fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+fn run(cx: &mut RunCx<'_>, meeting: Meeting) -> Result<(), KernelError> {
     by_type!(common_type(cx, 2)?, [f32, f16, bf16, f64], T => {
-        return binary(cx, |a: T, b: T| T::narrow({
+        return meet(cx, meeting, |a: T, b: T| T::narrow({
             let (a, b) = (a.widen(), b.widen());
             a * b
         }));
     }, _ => {});
-    by_type!(common_type(cx, 2)?, [i64, i32, i16, i8, u64, u32, u16, u8], T => binary(cx, T::wrapping_mul),
+    by_type!(common_type(cx, 2)?, [i64, i32, i16, i8, u64, u32, u16, u8], T => meet(cx, meeting, T::wrapping_mul),
         _ => Err(wrong_type(cx, 0, "numbers")))
 }

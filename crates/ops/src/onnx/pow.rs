@@ -4,26 +4,24 @@ use half::{bf16, f16};
 use heirloom_mem::{Element, Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use crate::attributes::only;
 use crate::broadcast;
 use crate::broadcast::Walk;
 use crate::by_type::by_type;
-use crate::elementwise::{Plain, wrong_type};
+use crate::elementwise::{Arithmetic, Meeting, wrong_type};
 use crate::numbers::Number;
 use crate::real::Real;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Pow",
-    versions: (7, super::NEWEST),
+    versions: (6, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,
 };
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
-    only(cx, &[])?;
-    Ok(Box::new(Plain(run)))
+    Ok(Box::new(Arithmetic { meeting: Meeting::build(cx)?, run }))
 }
 
 /// An exponent: exact integers where it is one.
@@ -69,19 +67,20 @@ macro_rules! integer_base {
 }
 integer_base!(i64, i32, i16, i8, u64, u32, u16, u8);
 
-fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-    by_type!(cx.tensor(0)?.dtype(), [f32, f16, bf16, f64, i64, i32, i16, i8, u64, u32, u16, u8], T => power::<T>(cx),
+fn run(cx: &mut RunCx<'_>, meeting: Meeting) -> Result<(), KernelError> {
+    by_type!(cx.tensor(0)?.dtype(), [f32, f16, bf16, f64, i64, i32, i16, i8, u64, u32, u16, u8], T => power::<T>(cx, meeting),
         _ => Err(wrong_type(cx, 0, "numbers")))
 }
 
-fn power<T: Base>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+fn power<T: Base>(cx: &mut RunCx<'_>, meeting: Meeting) -> Result<(), KernelError> {
     let (x, y) = (cx.dense(0)?, cx.dense(1)?);
     let exponents = exponents(cx, &y)?;
-    let shape: Shape = broadcast::shape(&[x.shape(), y.shape()])?;
+    let second = meeting.second(x.shape(), y.shape())?;
+    let shape: Shape = broadcast::shape(&[x.shape(), &second])?;
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let bases = x.as_slice::<T>()?;
     let elements = out.elements_mut::<T>();
-    let walk = Walk::new(&shape, [x.shape(), y.shape()]);
+    let walk = Walk::new(&shape, [x.shape(), &second]);
     walk.for_each(|at, [i, j]| {
         for (k, o) in elements[at..at + walk.run].iter_mut().enumerate() {
             *o = bases[i + k * walk.step[0]].power(exponents[j + k * walk.step[1]]);
