@@ -20,8 +20,8 @@ import zipfile
 import numpy as np
 
 # Cases draw their inputs while they are imported.
-random.seed(7)
-np.random.seed(7)
+random.seed(0)
+np.random.seed(0)
 
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402

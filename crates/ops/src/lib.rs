@@ -40,4 +40,5 @@ mod unary;
 mod variadic;
 mod window;
 
+pub use onnx::NEWEST;
 pub use table::KERNELS;

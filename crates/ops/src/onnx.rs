@@ -3,7 +3,7 @@
 use heirloom_runtime::KernelSpec;
 
 /// The newest version of ai.onnx that these kernels were written for.
-pub(crate) const NEWEST: i64 = 28;
+pub const NEWEST: i64 = 28;
 
 macro_rules! ops {
     ($($name:ident),* $(,)?) => {

@@ -1,12 +1,13 @@
 //! Runs the ONNX standard's backend suite, as `tests/conformance/generate.py` lays it out.
 //!
 //! ```text
-//! conformance SUITE [--list FILE] [--write] [--only TEXT] [--operators]
+//! conformance SUITE [--list FILE] [--page FILE] [--write] [--only TEXT] [--operators]
 //! ```
 //!
 //! `SUITE` holds `VERSION/KIND/CASE`. `--list` names the cases that are known not to pass, each with its reason: a case
-//! that fails and is not on it, and one that is on it and passes, are faults. `--write` writes the list anew and keeps
-//! the reasons that are there. `--only` runs the cases whose path contains the text and tells why each one fails.
+//! that fails and is not on it, and one that is on it and passes, are faults. `--page` is the
+//! page of operators with their counts, which must be up to date. `--write` writes both anew and keeps the reasons that
+//! are there. `--only` runs the cases whose path contains the text and tells why each one fails.
 //! `--operators` prints how many of the cases that an operator occurs in pass.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for a terminal")]
@@ -14,10 +15,11 @@
 mod case;
 mod compare;
 mod list;
+mod page;
 mod report;
 mod values;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use heirloom::{Engine, EngineOptions};
@@ -25,12 +27,13 @@ use heirloom::{Engine, EngineOptions};
 use case::{Case, Verdict};
 use list::List;
 
-const USAGE: &str = "usage: conformance SUITE [--list FILE] [--write] [--only TEXT] [--operators]";
+const USAGE: &str = "usage: conformance SUITE [--list FILE] [--page FILE] [--write] [--only TEXT] [--operators]";
 
 #[derive(Default)]
 struct Arguments {
     suite: PathBuf,
     list: Option<PathBuf>,
+    page: Option<PathBuf>,
     write: bool,
     only: Option<String>,
     operators: bool,
@@ -43,6 +46,7 @@ fn arguments() -> Result<Arguments, String> {
         let mut value = || words.next().ok_or_else(|| USAGE.to_string());
         match word.as_str() {
             "--list" => parsed.list = Some(value()?.into()),
+            "--page" => parsed.page = Some(value()?.into()),
             "--only" => parsed.only = Some(value()?),
             "--write" => parsed.write = true,
             "--operators" => parsed.operators = true,
@@ -86,17 +90,28 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             }
         }
     }
-    let Some(file) = &arguments.list else { return Ok(true) };
-    judge(file, &verdicts, arguments.write && arguments.only.is_none())
+    if arguments.only.is_some() {
+        return Ok(true);
+    }
+    judge(arguments, &verdicts)
 }
 
-/// Whether the verdicts are those that the list says.
-fn judge(file: &Path, verdicts: &[(&Case, Verdict)], write: bool) -> Result<bool, String> {
-    let list = List::read(file)?;
-    if write {
-        return list.rewritten(verdicts).write(file).map(|()| true);
+/// Whether the verdicts are those that the list and the page say.
+fn judge(arguments: &Arguments, verdicts: &[(&Case, Verdict)]) -> Result<bool, String> {
+    let mut faults = Vec::new();
+    if let Some(file) = &arguments.list {
+        let list = List::read(file)?;
+        match arguments.write {
+            true => list.rewritten(verdicts).write(file)?,
+            false => faults.extend(list.faults(verdicts)),
+        }
     }
-    let faults = list.faults(verdicts);
+    if let Some(file) = &arguments.page {
+        match arguments.write {
+            true => page::write(file, verdicts)?,
+            false => faults.extend(page::fault(file, verdicts)?),
+        }
+    }
     for fault in &faults {
         println!("error: {fault}");
     }

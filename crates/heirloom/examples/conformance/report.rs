@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::case::{Case, Verdict};
 
 /// Passed and all.
-type Count = (usize, usize);
+pub(crate) type Count = (usize, usize);
 
 fn add(count: &mut Count, verdict: &Verdict) {
     count.0 += usize::from(verdict.failure.is_none());
@@ -28,15 +28,20 @@ pub(crate) fn by_kind(verdicts: &[(&Case, Verdict)]) {
     println!("conformance: {passed} of {all} cases pass");
 }
 
-/// One line for each operator: the cases that it occurs in.
-pub(crate) fn by_operator(verdicts: &[(&Case, Verdict)]) {
+/// Of each operator: the cases that it occurs in.
+pub(crate) fn counts<'v>(verdicts: &'v [(&Case, Verdict)]) -> BTreeMap<&'v str, Count> {
     let mut operators: BTreeMap<&str, Count> = BTreeMap::new();
     for (_, verdict) in verdicts {
         for operator in &verdict.operators {
             add(operators.entry(operator).or_default(), verdict);
         }
     }
-    for (operator, (passed, all)) in operators {
+    operators
+}
+
+/// One line for each operator.
+pub(crate) fn by_operator(verdicts: &[(&Case, Verdict)]) {
+    for (operator, (passed, all)) in counts(verdicts) {
         println!("{operator:48} {passed:4} of {all:4}");
     }
     println!();

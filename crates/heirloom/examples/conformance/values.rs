@@ -30,8 +30,7 @@ fn declared(value: Value, ty: Option<&ValueType>) -> Value {
     let wanted = ty.and_then(ValueType::as_tensor).map(|spec| spec.dtype);
     match (&value, wanted) {
         (Value::Tensor(tensor), Some(dtype @ DType::BFloat16)) if tensor.dtype() == DType::Uint16 => {
-            let bits = tensor.as_slice::<u16>().ok().map(Vec::from);
-            let bytes = bits.map(Bytes::from_vec::<u16>);
+            let bytes = tensor.dense_bytes().map(|bytes| Bytes::from_vec::<u8>(Vec::from(bytes)));
             let tensor = bytes.and_then(|bytes| Tensor::new(dtype, tensor.shape(), bytes).ok());
             tensor.map_or(value, Value::Tensor)
         }

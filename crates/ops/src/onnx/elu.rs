@@ -2,6 +2,6 @@
 //! they are.
 
 crate::unary::of_reals! {
-    "Elu", since 6, alpha = 1.0:
+    "Elu", since 1, alpha = 1.0:
     v => if v < W::ZERO { alpha * v.exp_m1() } else { v }
 }

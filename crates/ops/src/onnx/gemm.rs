@@ -15,7 +15,7 @@ use crate::product::{Ring, product};
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Gemm",
-    versions: (6, super::NEWEST),
+    versions: (1, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,

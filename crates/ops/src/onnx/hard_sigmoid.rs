@@ -2,6 +2,6 @@
 //! element.
 
 crate::unary::of_reals! {
-    "HardSigmoid", since 6, alpha = 0.2, beta = 0.5:
+    "HardSigmoid", since 1, alpha = 0.2, beta = 0.5:
     v => if v.is_nan() { v } else { (alpha * v + beta).smaller(W::ONE).larger(W::ZERO) }
 }

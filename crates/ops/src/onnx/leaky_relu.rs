@@ -2,6 +2,6 @@
 //! they are.
 
 crate::unary::of_reals! {
-    "LeakyRelu", since 6, alpha = 0.01:
+    "LeakyRelu", since 1, alpha = 0.01:
     v => if v < W::ZERO { alpha * v } else { v }
 }

@@ -1,3 +1,3 @@
 //! [`Reciprocal`](https://onnx.ai/onnx/operators/onnx__Reciprocal.html): `1 / x` of each element.
 
-crate::unary::of_reals! { "Reciprocal", since 6: v => W::ONE / v }
+crate::unary::of_reals! { "Reciprocal", since 1: v => W::ONE / v }

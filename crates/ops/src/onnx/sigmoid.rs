@@ -12,7 +12,7 @@ use crate::real::num::Wide;
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Sigmoid",
-    versions: (6, super::NEWEST),
+    versions: (1, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,

@@ -10,7 +10,7 @@ use crate::real::Real;
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "Sub",
-    versions: (6, super::NEWEST),
+    versions: (1, super::NEWEST),
     rank: 0,
     accepts: |cx| cx.plain_inputs(),
     build,
