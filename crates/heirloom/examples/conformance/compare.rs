@@ -64,7 +64,7 @@ fn tensors(actual: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Result<(
         return Err(format!("{} {:?} instead of {dtype} {shape:?}", actual.dtype(), actual.shape()));
     }
     let relative = match dtype {
-        DType::BFloat16 => tolerance.relative.max(BFLOAT16_RELATIVE),
+        DType::BFloat16 if tolerance.relative > 0.0 => tolerance.relative.max(BFLOAT16_RELATIVE),
         _ => tolerance.relative,
     };
     let exact = dtype.is_integer() || dtype == DType::Bool;

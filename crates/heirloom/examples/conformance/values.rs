@@ -94,6 +94,33 @@ fn map(proto: &MapProto) -> Result<Value, String> {
     Ok(Value::Map(Arc::new(entries)))
 }
 
+/// The same value with the elements of a tensor apart from each other and in another order in memory.
+pub(crate) fn apart(value: &Value) -> Value {
+    let Value::Tensor(tensor) = value else { return value.clone() };
+    let width = tensor.dtype().bit_width().filter(|bits| bits % 8 == 0).map(|bits| bits as usize / 8);
+    let (Some(width), Some(bytes), false) = (width, tensor.dense_bytes(), tensor.is_empty()) else {
+        return value.clone();
+    };
+    // The first axis is the innermost one, with a gap behind each element.
+    let mut strides = Vec::with_capacity(tensor.shape().len());
+    let mut stride = 2;
+    for &extent in tensor.shape() {
+        strides.push(stride);
+        stride *= extent;
+    }
+    let mut to = vec![0xa5u8; 2 * bytes.len()];
+    for (at, element) in bytes.chunks_exact(width).enumerate() {
+        let (mut rest, mut place) = (at, 0);
+        for (&extent, &stride) in tensor.shape().iter().zip(&strides).rev() {
+            place += rest % extent * stride;
+            rest /= extent;
+        }
+        to[place * width..][..width].iter_mut().zip(element).for_each(|(to, byte)| *to = *byte);
+    }
+    let strided = Tensor::strided(tensor.dtype(), tensor.shape(), &strides, Bytes::from_vec(to));
+    strided.map_or_else(|_| value.clone(), Value::Tensor)
+}
+
 /// The elements of a tensor of real or complex numbers, complex ones as two each.
 pub(crate) fn numbers(tensor: &Tensor) -> Result<Vec<f64>, String> {
     use heirloom::types::bits;

@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods)]
 
 mod encoded;
+mod hostile;
 mod oracle;
+mod random;
 mod rules;
 mod sequences;
 mod values;

@@ -2,6 +2,7 @@
 
 use heirloom_mem::{Bytes, DType, Shape, Tensor};
 use heirloom_types::Value;
+use smallvec::SmallVec;
 
 use super::stack::{slice, stack};
 use super::{Env, Fault, Frame, read, result, run_block};
@@ -188,24 +189,81 @@ impl Control<'_, '_> {
     }
 
     fn scan(&mut self, body: &Block, spec: &ScanSpec, stacked: &[StackType]) -> Result<(), Box<Fault>> {
+        let first = usize::from(spec.batched);
         let mut values = Vec::with_capacity(spec.carried);
-        for index in 0..spec.carried {
-            values.push(Some(self.required(index)?));
+        for index in first..first + spec.carried {
+            values.push(self.required(index)?);
         }
-        let mut scanned: Vec<(Tensor, usize)> = Vec::new();
-        for (at, &axis) in spec.input_axes.iter().enumerate() {
-            let index = spec.carried + at;
+        let mut scanned = Vec::with_capacity(spec.input_axes.len());
+        for index in first + spec.carried..first + spec.carried + spec.input_axes.len() {
             let Value::Tensor(tensor) = self.required(index)? else {
                 return Err(self.fault(KernelError::MissingInput { index }));
             };
-            let axis = crate::normalize_axis(axis, tensor.shape().len()).map_err(|e| self.fault(e))?;
-            scanned.push((tensor, axis));
+            scanned.push(tensor);
         }
-        let length = scanned.first().map_or(0, |(tensor, axis)| tensor.shape()[*axis]);
-        if scanned.iter().any(|(tensor, axis)| tensor.shape()[*axis] != length) {
+        let results = if spec.batched {
+            self.samples(body, spec, stacked, &values, &scanned)?
+        } else {
+            self.sample(body, spec, stacked, values, &scanned)?
+        };
+        for (index, value) in results.into_iter().enumerate() {
+            self.stage(index, value);
+        }
+        Ok(())
+    }
+
+    /// Scans each sample of a batch; their results are stacked along the first axis.
+    fn samples(
+        &mut self,
+        body: &Block,
+        spec: &ScanSpec,
+        stacked: &[StackType],
+        values: &[Value],
+        scanned: &[Tensor],
+    ) -> Result<Vec<Option<Value>>, Box<Fault>> {
+        let carried = values.iter().filter_map(Value::as_tensor).collect::<Vec<_>>();
+        let all = || carried.iter().copied().chain(scanned);
+        let batch = all().next().and_then(|tensor| tensor.shape().first()).copied().unwrap_or(0);
+        if carried.len() != values.len() || all().any(|tensor| tensor.shape().first() != Some(&batch)) {
+            return Err(self.fault(KernelError::Shape {
+                what: "scanned and carried tensors have one batch in front",
+                shapes: all().map(|tensor| Shape::from_slice(tensor.shape())).collect(),
+            }));
+        }
+        let mut results: Vec<Vec<Value>> = Vec::new();
+        for at in 0..batch {
+            let mut part = |tensor: &Tensor| slice(tensor, 0, at, &mut self.frame.pool, self.env.ledger);
+            let values = carried.iter().map(|tensor| part(tensor).map(Value::from)).collect::<Result<Vec<_>, _>>();
+            let scanned = scanned.iter().map(&mut part).collect::<Result<Vec<_>, _>>();
+            let (values, scanned) = (values.map_err(|e| self.fault(e))?, scanned.map_err(|e| self.fault(e))?);
+            let sample = self.sample(body, spec, stacked, values, &scanned)?;
+            results.resize_with(sample.len(), Vec::new);
+            self.keep(&mut results, sample.into_iter())?;
+        }
+        let none = StackType::default();
+        results.into_iter().map(|parts| self.stacked(parts, &none, 0, false).map(Some)).collect()
+    }
+
+    /// One scan: the last carried values, and what was stacked.
+    fn sample(
+        &mut self,
+        body: &Block,
+        spec: &ScanSpec,
+        stacked: &[StackType],
+        values: Vec<Value>,
+        scanned: &[Tensor],
+    ) -> Result<Vec<Option<Value>>, Box<Fault>> {
+        let mut values: Vec<Option<Value>> = values.into_iter().map(Some).collect();
+        let mut axes: SmallVec<[usize; 4]> = SmallVec::new();
+        for (tensor, &axis) in scanned.iter().zip(&spec.input_axes) {
+            axes.push(crate::normalize_axis(axis, tensor.shape().len()).map_err(|e| self.fault(e))?);
+        }
+        let lengths = || scanned.iter().zip(&axes).map(|(tensor, &axis)| tensor.shape()[axis]);
+        let length = lengths().next().unwrap_or(0);
+        if lengths().any(|other| other != length) {
             return Err(self.fault(KernelError::Shape {
                 what: "scanned inputs have one length along their axes",
-                shapes: scanned.iter().map(|(t, _)| Shape::from_slice(t.shape())).collect(),
+                shapes: scanned.iter().map(|tensor| Shape::from_slice(tensor.shape())).collect(),
             }));
         }
         let mut stacks: Vec<Vec<Value>> = stacked.iter().map(|_| Vec::with_capacity(length)).collect();
@@ -214,9 +272,9 @@ impl Control<'_, '_> {
             for (index, value) in values.drain(..).enumerate() {
                 self.set_param(body, index, value);
             }
-            for (index, (tensor, axis)) in scanned.iter().enumerate() {
+            for (index, (tensor, &axis)) in scanned.iter().zip(&axes).enumerate() {
                 let at = if spec.input_reverse[index] { length - 1 - at } else { at };
-                let part = slice(tensor, *axis, at, &mut self.frame.pool, self.env.ledger);
+                let part = slice(tensor, axis, at, &mut self.frame.pool, self.env.ledger);
                 let part = part.map_err(|e| self.fault(e))?;
                 self.set_param(body, spec.carried + index, Some(part.into()));
             }
@@ -225,15 +283,11 @@ impl Control<'_, '_> {
             values.extend(results.by_ref().take(spec.carried));
             self.keep(&mut stacks, results)?;
         }
-        for (index, value) in values.into_iter().enumerate() {
-            self.stage(index, value);
-        }
         for (index, (parts, stack_type)) in stacks.into_iter().zip(stacked).enumerate() {
-            let whole =
-                self.stacked(parts, stack_type, spec.output_axes[index], spec.output_reverse[index])?;
-            self.stage(spec.carried + index, Some(whole));
+            let (axis, reverse) = (spec.output_axes[index], spec.output_reverse[index]);
+            values.push(Some(self.stacked(parts, stack_type, axis, reverse)?));
         }
-        Ok(())
+        Ok(values)
     }
 
     fn sequence_map(&mut self, body: &Block) -> Result<(), Box<Fault>> {

@@ -128,18 +128,22 @@ fn check_map(node: &Node) -> Result<Shape<'_>, NodeFaultKind> {
 }
 
 fn check_scan(node: &Node, opset: Option<i64>) -> Result<Shape<'_>, NodeFaultKind> {
-    if opset.is_some_and(|version| version < 9) {
-        return Err(NodeFaultKind::Version(vec![(9, i64::MAX)]));
-    }
+    let batched = opset.is_some_and(|version| version < 9);
     let attributes = &node.attributes;
     let body = attributes.graph("body").map_err(BuildError::from)?;
+    // Version 8 has the lengths of the samples in front of its inputs.
+    let inputs = if batched { node.inputs.get(1..).unwrap_or_default() } else { &node.inputs };
+    if batched && node.inputs.first().is_some_and(Option::is_some) {
+        let name = "sequence_lens";
+        return Err(unsupported(name, "an input", "samples of different lengths are not scanned"));
+    }
     let scanned = attributes.int("num_scan_inputs").map_err(BuildError::from)?;
     let scanned =
-        usize::try_from(scanned).ok().filter(|&n| n >= 1 && n <= node.inputs.len()).ok_or_else(|| {
+        usize::try_from(scanned).ok().filter(|&n| n >= 1 && n <= inputs.len()).ok_or_else(|| {
             unsupported("num_scan_inputs", scanned, "it must lie between 1 and the number of inputs")
         })?;
-    let carried = node.inputs.len() - scanned;
-    count("body", "inputs", node.inputs.len(), body)?;
+    let carried = inputs.len() - scanned;
+    count("body", "inputs", inputs.len(), body)?;
     at_least("body", carried.max(node.outputs.len()), body)?;
     let stacked = body.outputs().len() - carried;
     let list = |name: &str, len: usize| -> Result<SmallVec<[i64; 2]>, NodeFaultKind> {
@@ -150,10 +154,12 @@ fn check_scan(node: &Node, opset: Option<i64>) -> Result<Shape<'_>, NodeFaultKin
         }
     };
     let reverse = |list: SmallVec<[i64; 2]>| list.into_iter().map(|direction| direction == 1).collect();
+    let directions = if batched { "directions" } else { "scan_input_directions" };
     let spec = ScanSpec {
+        batched,
         carried,
         input_axes: list("scan_input_axes", scanned)?,
-        input_reverse: reverse(list("scan_input_directions", scanned)?),
+        input_reverse: reverse(list(directions, scanned)?),
         output_axes: list("scan_output_axes", stacked)?,
         output_reverse: reverse(list("scan_output_directions", stacked)?),
     };

@@ -79,6 +79,8 @@ pub(crate) struct StackType {
 /// What `Scan`'s attributes say.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanSpec {
+    /// Version 8: all values have a batch axis in front, and each sample is scanned by itself.
+    pub batched: bool,
     /// Carried values.
     pub carried: usize,
     /// Axis of each scanned input; may be negative.
