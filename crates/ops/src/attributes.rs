@@ -26,3 +26,23 @@ pub(crate) fn dtype(cx: &BuildCx<'_>, name: &str) -> Result<Option<DType>, Build
         None => Err(unsupported(name, number, "it is no element type")),
     }
 }
+
+/// Whether a kernel for plain tensors takes the node as far as is known before any call: the types of inputs `0..count`.
+pub(crate) fn takes(cx: &BuildCx<'_>, count: usize, fits: fn(DType) -> bool) -> bool {
+    cx.plain_inputs() && cx.inputs.iter().take(count).flatten().filter_map(|input| input.dtype).all(fits)
+}
+
+/// The floating-point types that Rust computes with.
+pub(crate) fn is_real(dtype: DType) -> bool {
+    matches!(dtype, DType::Float | DType::Float16 | DType::BFloat16 | DType::Double)
+}
+
+/// The integer types of whole bytes.
+pub(crate) fn is_integer(dtype: DType) -> bool {
+    dtype.is_integer() && dtype.bit_width().is_some_and(|bits| bits >= 8)
+}
+
+/// All number types that Rust computes with.
+pub(crate) fn is_number(dtype: DType) -> bool {
+    is_real(dtype) || is_integer(dtype)
+}

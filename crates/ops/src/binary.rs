@@ -10,7 +10,7 @@ macro_rules! comparison {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 2, $crate::attributes::is_number),
             build,
         };
 
@@ -38,7 +38,7 @@ macro_rules! logic {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 2, |dtype| dtype == ::heirloom_mem::DType::Bool),
             build,
         };
 
@@ -71,7 +71,7 @@ macro_rules! bits {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 2, $crate::attributes::is_integer),
             build,
         };
 

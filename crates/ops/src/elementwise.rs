@@ -133,7 +133,10 @@ impl Meeting {
 
 /// `f` of each pair of elements of inputs 0 and 1, broadcast; in place where one of them has the result's shape and
 /// nobody else needs it.
-pub(crate) fn binary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T, T) -> T + Sync) -> Result<(), KernelError> {
+pub(crate) fn binary<T: Element>(
+    cx: &mut RunCx<'_>,
+    f: impl Fn(T, T) -> T + Sync,
+) -> Result<(), KernelError> {
     meet(cx, Meeting::Last, f)
 }
 

@@ -85,7 +85,7 @@ mod tests {
         // np.random.seed(0); np.random.uniform(size=3), then np.random.seed(0); np.random.normal(size=3)
         let mut random = Random::seeded(0);
         let uniform: Vec<f64> = (0..3).map(|_| random.uniform()).collect();
-        assert_eq!(uniform, [0.548_813_503_927_324_8, 0.715_189_366_372_419_4, 0.602_763_376_071_643_9]);
+        assert_eq!(uniform, [0.548_813_503_927_324_8, 0.715_189_366_372_419_5, 0.602_763_376_071_643_9]);
         let mut random = Random::seeded(0);
         let normal: Vec<f64> = (0..3).map(|_| random.normal()).collect();
         assert_eq!(normal, [1.764_052_345_967_664, 0.400_157_208_367_223_3, 0.978_737_984_105_739_2]);

@@ -119,6 +119,11 @@ pub(crate) fn through_f64<A: Scalar>(value: A, f: impl Fn(f64) -> f64) -> A {
     A::from_f64(f(value.to_f64()))
 }
 
+/// The types that reductions take; BOOL is not for all of them, which the call says.
+pub(crate) fn fits(dtype: DType) -> bool {
+    crate::attributes::is_number(dtype) || dtype == DType::Bool
+}
+
 /// A reduction of numbers. `W` names the type that they are computed in; `finish` is told how many elements there were.
 macro_rules! reduction {
     (
@@ -136,7 +141,7 @@ macro_rules! reduction {
             op: $op,
             versions: (1, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 1, $crate::reduce::fits),
             build,
         };
 

@@ -38,7 +38,9 @@ pub(crate) fn shortest(scientific: String) -> String {
     match usize::try_from(exponent) {
         Ok(whole) if digits.len() <= whole + 1 => format!("{sign}{digits:0<width$}.0", width = whole + 1),
         Ok(whole) => format!("{sign}{}.{}", &digits[..=whole], &digits[whole + 1..]),
-        Err(_) => format!("{sign}0.{digits:0>width$}", width = digits.len() + exponent.unsigned_abs() as usize - 1),
+        Err(_) => {
+            format!("{sign}0.{digits:0>width$}", width = digits.len() + exponent.unsigned_abs() as usize - 1)
+        }
     }
 }
 

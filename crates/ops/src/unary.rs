@@ -11,7 +11,7 @@ macro_rules! of_reals {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 1, $crate::attributes::is_real),
             build,
         };
 
@@ -52,7 +52,7 @@ macro_rules! of_numbers {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, 1, $crate::attributes::is_number),
             build,
         };
 

@@ -54,7 +54,7 @@ macro_rules! folded {
             op: $op,
             versions: ($since, super::NEWEST),
             rank: 0,
-            accepts: |cx| cx.plain_inputs(),
+            accepts: |cx| $crate::attributes::takes(cx, usize::MAX, $crate::attributes::is_number),
             build,
         };
 

@@ -49,6 +49,12 @@ pub(super) const STEPS: &[Step] = &[
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
     step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
     step("size", Reading::Check, || xtask(&["size", "--check"]), "what heirloom-proto costs as a library"),
+    step(
+        "conformance",
+        Reading::Check,
+        conformance,
+        "the ONNX standard's backend suite, the newest and those of older versions",
+    ),
     step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
 ];
 
@@ -152,6 +158,19 @@ fn venv() -> Result<Vec<Command>, Faults> {
     let mut note = command("cp", &[PYTHON_REQUIREMENTS]);
     note.arg(stamp);
     Ok(vec![make, command(venv_python(), &pip), note])
+}
+
+/// Versions of the onnx package that ship their suite's cases as files.
+const OLD_SUITES: &str = "1.7.0,1.10.2,1.13.1,1.16.2";
+
+fn conformance() -> Result<Vec<Command>, Faults> {
+    let suite = workspace::target().join("conformance");
+    let mut generate = command(venv_python(), &["tests/conformance/generate.py"]);
+    generate.arg(&suite).args(["--wheels", OLD_SUITES]);
+    let mut run = cargo(&["run", "--quiet", "--package", "heirloom", "--example", "conformance", "--"]);
+    run.arg(suite);
+    run.args(["--list", "tests/conformance/not-passed.txt", "--page", "docs/operators.md"]);
+    Ok(vec![generate, run])
 }
 
 fn python_tests() -> Result<Vec<Command>, Faults> {

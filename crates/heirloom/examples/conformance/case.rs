@@ -86,7 +86,8 @@ impl Case {
                     feeds.push((graph.value_name(input), value));
                 }
             }
-            let run = |feeds: Feeds<'_>| session.run(feeds, &CallOptions::default()).map_err(|error| chain(&error));
+            let run =
+                |feeds: Feeds<'_>| session.run(feeds, &CallOptions::default()).map_err(|error| chain(&error));
             let outputs = run(feeds.iter().cloned().collect())?;
             for (index, &output) in graph.outputs().iter().enumerate() {
                 let file = data.join(format!("output_{index}.pb"));

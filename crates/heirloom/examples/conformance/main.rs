@@ -27,7 +27,8 @@ use heirloom::{Engine, EngineOptions};
 use case::{Case, Verdict};
 use list::List;
 
-const USAGE: &str = "usage: conformance SUITE [--list FILE] [--page FILE] [--write] [--only TEXT] [--operators]";
+const USAGE: &str =
+    "usage: conformance SUITE [--list FILE] [--page FILE] [--write] [--only TEXT] [--operators]";
 
 #[derive(Default)]
 struct Arguments {

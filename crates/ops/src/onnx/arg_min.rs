@@ -10,6 +10,6 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "ArgMin",
     versions: (1, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 1, crate::attributes::is_number),
     build: |cx| build(cx, false),
 };

@@ -12,7 +12,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "BitShift",
     versions: (11, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 2, crate::attributes::is_integer),
     build,
 };
 

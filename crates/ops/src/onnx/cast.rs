@@ -198,10 +198,12 @@ impl Cast {
         }
         let mut out = cx.alloc(self.to, &strings.shape)?;
         if self.to.is_integer() {
-            let numbers = strings.elements.iter().map(|text| text::integer(text)).collect::<Result<Vec<i64>, _>>()?;
+            let numbers =
+                strings.elements.iter().map(|text| text::integer(text)).collect::<Result<Vec<i64>, _>>()?;
             self.finish(&numbers, self.to, &mut out)?;
         } else {
-            let numbers = strings.elements.iter().map(|text| text::float(text)).collect::<Result<Vec<f64>, _>>()?;
+            let numbers =
+                strings.elements.iter().map(|text| text::float(text)).collect::<Result<Vec<f64>, _>>()?;
             self.finish(&numbers, self.to, &mut out)?;
         }
         cx.set(0, out.freeze());

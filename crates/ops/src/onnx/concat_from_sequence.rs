@@ -108,7 +108,9 @@ fn join(
     let dtype = tensors[0].dtype();
     let bits = dtype.bit_width().map_or(8, |bits| bits as usize);
     if runs.iter().any(|run| !(run * bits).is_multiple_of(8)) {
-        return Err(KernelError::Other(format!("{dtype} elements that fill no whole bytes cannot be joined")));
+        return Err(KernelError::Other(format!(
+            "{dtype} elements that fill no whole bytes cannot be joined"
+        )));
     }
     let mut out = cx.alloc(dtype, shape)?;
     let pieces = (0..outer).flat_map(|block| {

@@ -9,6 +9,6 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "CumProd",
     versions: (26, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 1, crate::attributes::is_number),
     build: |cx| build(cx, What::Products),
 };

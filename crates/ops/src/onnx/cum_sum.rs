@@ -9,6 +9,6 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "CumSum",
     versions: (11, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 1, crate::attributes::is_number),
     build: |cx| build(cx, What::Sums),
 };

@@ -64,8 +64,10 @@ impl Kernel for Dropout {
             let mut mask = cx.alloc(dtype, input.shape())?;
             match self.bool_mask {
                 true => mask.bytes_mut().fill(1),
-                false => by_real!(dtype, T => mask.elements_mut::<T>().fill(T::down(<T as Numeric>::Wide::ONE)),
-                    _ => return Err(wrong_type(cx, 0, "floating-point numbers"))),
+                false => {
+                    by_real!(dtype, T => mask.elements_mut::<T>().fill(T::down(<T as Numeric>::Wide::ONE)),
+                    _ => return Err(wrong_type(cx, 0, "floating-point numbers")))
+                }
             }
             cx.set(1, mask.freeze());
         }

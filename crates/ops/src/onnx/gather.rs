@@ -1,13 +1,12 @@
 //! [`Gather`](https://onnx.ai/onnx/operators/onnx__Gather.html): the slices of an axis that indices name; negative ones count
 //! from the end.
 
-use std::sync::Arc;
-
 use heirloom_mem::{Shape, copy};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
-use heirloom_types::{StringTensor, Value};
+use heirloom_types::Value;
 
 use crate::attributes::only;
+use crate::cells::pick;
 use crate::integers;
 use crate::movement::shape_of;
 
@@ -54,19 +53,22 @@ impl Kernel for Gather {
         let starts = (0..outer)
             .flat_map(|block| places.iter().map(move |at| (block * extent + at) * inner))
             .filter(|_| inner != 0);
-        if let Some(Value::Strings(strings)) = cx.value(0) {
-            let elements = starts.flat_map(|at| strings.elements[at..at + inner].iter().cloned()).collect();
-            cx.set(0, Value::Strings(Arc::new(StringTensor { shape, elements })));
+        let narrow = match cx.value(0) {
+            Some(Value::Tensor(tensor)) => {
+                let bits = tensor.dtype().bit_width().map_or(8, |bits| bits as usize);
+                !(inner * bits).is_multiple_of(8)
+            }
+            _ => true,
+        };
+        if narrow {
+            // Strings, and slices that fill no whole bytes, move one by one.
+            let starts: Vec<usize> = starts.collect();
+            let value = pick(cx, 0, &shape, &starts, inner)?;
+            cx.set(0, value);
             return Ok(());
         }
         let data = cx.dense(0)?;
         let bits = data.dtype().bit_width().map_or(8, |bits| bits as usize);
-        if !(inner * bits).is_multiple_of(8) {
-            let dtype = data.dtype();
-            return Err(KernelError::Other(format!(
-                "{dtype} slices that fill no whole bytes cannot be gathered"
-            )));
-        }
         let mut out = cx.alloc(data.dtype(), &shape)?;
         let bytes = data.dense_bytes().unwrap_or(&[]);
         let runs = starts.map(|at| &bytes[at * bits / 8..(at + inner) * bits / 8]);

@@ -11,7 +11,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "Hardmax",
     versions: (1, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 1, crate::attributes::is_real),
     build: lines::<Hardmax>,
 };
 

@@ -34,7 +34,8 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         Some(other) => return Err(unsupported("dtype", other, "INT32 and INT64 are")),
     };
     let size = attributes.int_or("sample_size", 1)?;
-    let samples = usize::try_from(size).map_err(|_| unsupported("sample_size", size, "it is not negative"))?;
+    let samples =
+        usize::try_from(size).map_err(|_| unsupported("sample_size", size, "it is not negative"))?;
     Ok(Box::new(Multinomial { wide, samples, seed: attributes.opt_float("seed")? }))
 }
 

@@ -14,7 +14,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "PRelu",
     versions: (6, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 2, crate::attributes::is_number),
     build,
 };
 

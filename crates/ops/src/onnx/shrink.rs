@@ -12,7 +12,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "Shrink",
     versions: (9, super::NEWEST),
     rank: 0,
-    accepts: |cx| cx.plain_inputs(),
+    accepts: |cx| crate::attributes::takes(cx, 1, crate::attributes::is_number),
     build,
 };
 

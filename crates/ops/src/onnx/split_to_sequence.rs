@@ -36,7 +36,10 @@ fn equal(extent: i64, size: i64) -> Result<Ints, KernelError> {
     if size <= 0 {
         return Err(KernelError::Range { what: "the size of a part", value: size, low: 1, high: i64::MAX });
     }
-    Ok((0..extent).step_by(usize::try_from(size).unwrap_or(usize::MAX)).map(|at| size.min(extent - at)).collect())
+    Ok((0..extent)
+        .step_by(usize::try_from(size).unwrap_or(usize::MAX))
+        .map(|at| size.min(extent - at))
+        .collect())
 }
 
 impl Kernel for SplitToSequence {

@@ -27,10 +27,13 @@ struct StringSplit {
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["delimiter", "maxsplit"])?;
     let attributes = &cx.node.attributes;
-    let delimiter = String::from_utf8_lossy(attributes.opt_string("delimiter")?.unwrap_or_default()).into_owned();
+    let delimiter =
+        String::from_utf8_lossy(attributes.opt_string("delimiter")?.unwrap_or_default()).into_owned();
     let most = match attributes.opt_int("maxsplit")? {
         None => usize::MAX - 1,
-        Some(most) => usize::try_from(most).map_err(|_| unsupported("maxsplit", most, "it is not negative"))?,
+        Some(most) => {
+            usize::try_from(most).map_err(|_| unsupported("maxsplit", most, "it is not negative"))?
+        }
     };
     Ok(Box::new(StringSplit { delimiter: Some(delimiter).filter(|text| !text.is_empty()), most }))
 }
@@ -43,7 +46,8 @@ impl StringSplit {
         let mut parts = Vec::new();
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let end = rest.find(char::is_whitespace).filter(|_| parts.len() < self.most).unwrap_or(rest.len());
+            let end =
+                rest.find(char::is_whitespace).filter(|_| parts.len() < self.most).unwrap_or(rest.len());
             parts.push(&rest[..end]);
             rest = rest[end..].trim_start();
         }

@@ -155,7 +155,8 @@ impl Kernel for TfIdf {
             _ => return Err(KernelError::Shape { what: "there are rows of elements", shapes: vec![shape] }),
         };
         let width = self.places.iter().max().map_or(0, |last| last + 1);
-        let result = if shape.len() == 1 { Shape::from_slice(&[width]) } else { Shape::from_slice(&[rows, width]) };
+        let result =
+            if shape.len() == 1 { Shape::from_slice(&[width]) } else { Shape::from_slice(&[rows, width]) };
         let mut out = cx.alloc(DType::Float, &result)?;
         let to = out.elements_mut::<f32>();
         to.fill(0.0);

@@ -1,11 +1,14 @@
 //! [`Where`](https://onnx.ai/onnx/operators/onnx__Where.html): X where the condition holds, else Y, all broadcast.
 
-use heirloom_mem::Tensor;
+use heirloom_mem::{Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_types::Value;
 
 use crate::attributes::only;
 use crate::broadcast::{self, Walk};
+use crate::cells::{Moves, moved};
 use crate::elementwise::{Plain, bools, wrong_type};
+use crate::movement::shape_of;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -22,7 +25,16 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 }
 
 fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-    let (condition, x, y) = (cx.dense(0)?, cx.dense(1)?, cx.dense(2)?);
+    let condition = cx.dense(0)?;
+    if matches!(cx.value(1), Some(Value::Strings(_))) || narrow(cx, 1)? {
+        let shapes = [Shape::from_slice(condition.shape()), shape_of(cx, 1)?, shape_of(cx, 2)?];
+        let shape = broadcast::shape(&[&shapes[0], &shapes[1], &shapes[2]])?;
+        let chosen = bools(&condition, 0)?.iter().map(|&byte| byte != 0).collect();
+        let value = moved(cx, &[1, 2], &shape, &Select { chosen, shape: shape.clone(), shapes })?;
+        cx.set(0, value);
+        return Ok(());
+    }
+    let (x, y) = (cx.dense(1)?, cx.dense(2)?);
     if x.dtype() != y.dtype() {
         return Err(wrong_type(cx, 2, "a tensor of the type of input 1"));
     }
@@ -58,4 +70,35 @@ fn select<const W: usize>(
     });
     cx.set(0, out.freeze());
     Ok(())
+}
+
+/// Whether elements are narrower than a byte.
+fn narrow(cx: &RunCx<'_>, index: usize) -> Result<bool, KernelError> {
+    Ok(cx.tensor(index)?.dtype().bit_width().is_some_and(|bits| bits < 8))
+}
+
+/// The choice for strings and for elements of less than a byte.
+struct Select {
+    chosen: Vec<bool>,
+    shape: Shape,
+    shapes: [Shape; 3],
+}
+
+impl Moves for Select {
+    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+        let [condition, x, y] = &self.shapes;
+        let walk = Walk::new(&self.shape, [condition, x, y]);
+        let [c_step, x_step, y_step] = walk.step;
+        walk.for_each(|at, [c, i, j]| {
+            for (k, o) in out[at..at + walk.run].iter_mut().enumerate() {
+                let from = if self.chosen[c + k * c_step] {
+                    &inputs[0][i + k * x_step]
+                } else {
+                    &inputs[1][j + k * y_step]
+                };
+                *o = from.clone();
+            }
+        });
+        Ok(())
+    }
 }

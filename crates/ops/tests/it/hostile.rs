@@ -34,14 +34,16 @@ fn empty_scalar_and_unfit_inputs_never_panic() {
     let types = [DType::Float, DType::Int64, DType::Bool, DType::Int4, DType::BFloat16, DType::Complex64];
     let (mut panics, mut answered) = (Vec::new(), 0);
     for spec in heirloom_ops::KERNELS {
-        let name = if spec.domain.is_empty() { spec.op.into() } else { format!("{}.{}", spec.domain, spec.op) };
+        let name =
+            if spec.domain.is_empty() { spec.op.into() } else { format!("{}.{}", spec.domain, spec.op) };
         for (inputs, outputs) in [(1, 1), (2, 1), (3, 2), (5, 1)] {
             for dtype in types {
                 for shape in shapes {
                     let fed = vec![NodeInput::Fed; inputs];
                     let run = || {
                         let version = spec.versions.1.min(heirloom_ops::NEWEST);
-                        let call = NodeCall::new(&registry(), &name, version, attributes(spec.op), fed, outputs);
+                        let call =
+                            NodeCall::new(&registry(), &name, version, attributes(spec.op), fed, outputs);
                         call.is_ok_and(|mut call| call.run(vec![zeros(dtype, shape); inputs]).is_ok())
                     };
                     match catch_unwind(AssertUnwindSafe(run)) {

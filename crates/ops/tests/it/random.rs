@@ -24,7 +24,12 @@ fn mean(values: &[f64]) -> f64 {
 #[test]
 fn uniform_numbers_fill_their_range_and_are_those_of_numpy() {
     let shape = ("shape", AttrValue::Ints(vec![100, 100]));
-    let attributes = [shape, ("seed", AttrValue::Float(3.0)), ("low", AttrValue::Float(-1.0)), ("high", AttrValue::Float(3.0))];
+    let attributes = [
+        shape,
+        ("seed", AttrValue::Float(3.0)),
+        ("low", AttrValue::Float(-1.0)),
+        ("high", AttrValue::Float(3.0)),
+    ];
     let values = draw("RandomUniform", &attributes, None);
     // np.random.seed(3); np.random.uniform(-1, 3, 3)
     let expected = [1.203_191_6, 1.832_591_3, 0.163_618_96];
@@ -37,7 +42,12 @@ fn uniform_numbers_fill_their_range_and_are_those_of_numpy() {
 #[test]
 fn normal_numbers_have_their_mean_and_deviation() {
     let shape = ("shape", AttrValue::Ints(vec![10_000]));
-    let attributes = [shape, ("seed", AttrValue::Float(1.0)), ("mean", AttrValue::Float(2.0)), ("scale", AttrValue::Float(0.5))];
+    let attributes = [
+        shape,
+        ("seed", AttrValue::Float(1.0)),
+        ("mean", AttrValue::Float(2.0)),
+        ("scale", AttrValue::Float(0.5)),
+    ];
     let values = draw("RandomNormal", &attributes, None);
     let spread = values.iter().map(|v| (v - 2.0).powi(2)).sum::<f64>() / values.len() as f64;
     assert!((mean(&values) - 2.0).abs() < 0.02 && (spread - 0.25).abs() < 0.02, "{} {spread}", mean(&values));

@@ -233,7 +233,8 @@ impl Control<'_, '_> {
         let mut results: Vec<Vec<Value>> = Vec::new();
         for at in 0..batch {
             let mut part = |tensor: &Tensor| slice(tensor, 0, at, &mut self.frame.pool, self.env.ledger);
-            let values = carried.iter().map(|tensor| part(tensor).map(Value::from)).collect::<Result<Vec<_>, _>>();
+            let values =
+                carried.iter().map(|tensor| part(tensor).map(Value::from)).collect::<Result<Vec<_>, _>>();
             let scanned = scanned.iter().map(&mut part).collect::<Result<Vec<_>, _>>();
             let (values, scanned) = (values.map_err(|e| self.fault(e))?, scanned.map_err(|e| self.fault(e))?);
             let sample = self.sample(body, spec, stacked, values, &scanned)?;
