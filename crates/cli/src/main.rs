@@ -8,6 +8,7 @@ mod llm;
 mod memory;
 mod out;
 mod report;
+mod test_data;
 
 use std::process::ExitCode;
 

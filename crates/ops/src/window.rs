@@ -325,7 +325,6 @@ pub(crate) struct FoldAxis {
     pub(crate) extent: usize,
     /// Window positions.
     pub(crate) blocks: usize,
-    pub(crate) kernel: usize,
     pub(crate) stride: usize,
     pub(crate) dilation: usize,
     /// Places in front that are cut off; negative ones are added.

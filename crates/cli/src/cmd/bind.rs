@@ -21,6 +21,10 @@ pub(crate) struct Args {
     /// times
     #[arg(long, num_args = 2, value_names = ["OUTPUT", "INPUT"])]
     pair: Vec<String>,
+    /// An output whose value an input keeps from the first call that finds the input empty: caches that are made once;
+    /// then nothing is looked for; may be given several times
+    #[arg(long, num_args = 2, value_names = ["OUTPUT", "INPUT"])]
+    keep_first: Vec<String>,
     /// Declare the pairs in the model file
     #[arg(long)]
     write: bool,
@@ -43,31 +47,28 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let options = args.external_root.iter().fold(options, |open, root| open.external_root(root));
     let model = Model::open(&args.model, &options)?;
     let given: Vec<(&str, &str)> = args.pair.chunks_exact(2).map(|pair| (&*pair[1], &*pair[0])).collect();
-    let found = if given.is_empty() {
+    let looks = given.is_empty() && args.keep_first.is_empty();
+    let found = if looks {
         find(&model, &ShapesContext::infer(&model, &InferOptions::default()))
     } else {
         Found::default()
     };
-    if given.is_empty() {
+    if looks {
         print(&found, args.json);
     }
-    let pairs: Vec<(&str, &str)> = match given.is_empty() {
+    let pairs: Vec<(&str, &str)> = match looks {
         true => found.pairs.iter().map(|pair| (&*pair.input, &*pair.output)).collect(),
         false => given,
     };
     if !args.write {
-        if !args.pair.is_empty() {
-            let mut edit = model.edit();
-            pairs.iter().for_each(|(input, output)| {
-                edit.bind(input, output);
-            });
-            edit.finish()?;
+        if !looks {
+            edited(&model, &pairs, &args.keep_first)?;
             out::note("the pairs can be bound; --write declares them");
         }
-        let nothing = found.pairs.is_empty() && found.declared.is_empty() && args.pair.is_empty();
+        let nothing = found.pairs.is_empty() && found.declared.is_empty() && looks;
         return Ok(if nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
-    if pairs.is_empty() {
+    if pairs.is_empty() && args.keep_first.is_empty() {
         return Err(CliError::Message("nothing to declare; name pairs with --pair OUTPUT INPUT".into()));
     }
     if !found.refused.is_empty() && !args.partly {
@@ -77,14 +78,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             found.refused.len()
         )));
     }
+    let path = args.output.as_ref().unwrap_or(&args.model);
+    edited(&model, &pairs, &args.keep_first)?.save(path, &SaveOptions::default())?;
+    let count = pairs.len() + args.keep_first.len() / 2;
+    out::note(&format!("{count} bindings declared in `{}`", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The model with these pairs of input and output bound, and outputs kept for inputs.
+fn edited(model: &Model, pairs: &[(&str, &str)], keep_first: &[String]) -> Result<Model, CliError> {
     let mut edit = model.edit();
-    for (input, output) in &pairs {
+    for (input, output) in pairs {
         edit.bind(input, output);
     }
-    let path = args.output.as_ref().unwrap_or(&args.model);
-    edit.finish()?.save(path, &SaveOptions::default())?;
-    out::note(&format!("{} bindings declared in `{}`", pairs.len(), path.display()));
-    Ok(ExitCode::SUCCESS)
+    for pair in keep_first.chunks_exact(2) {
+        edit.keep_first(&pair[1], &pair[0])?;
+    }
+    Ok(edit.finish()?)
 }
 
 fn print(found: &Found, as_json: bool) {

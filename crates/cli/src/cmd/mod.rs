@@ -40,6 +40,7 @@ commands! {
     inspect: Inspect,
     logits: Logits,
     quantize: Quantize,
+    run: Run,
     tokenize: Tokenize,
     verify: Verify,
 }

@@ -1,6 +1,7 @@
 //! Editing models: names, outputs, bindings and annotations, with all that refers to them.
 
 mod constants;
+mod keep_first;
 mod rename;
 
 use heirloom_proto::{GraphProto, ModelProto, PersistentBindingProto, StringStringEntryProto};

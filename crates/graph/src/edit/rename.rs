@@ -56,7 +56,7 @@ fn bodies(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
 }
 
 /// What has a name in a graph or in a body of it.
-fn taken(graph: &GraphProto, wanted: &str) -> Option<String> {
+pub(super) fn taken(graph: &GraphProto, wanted: &str) -> Option<String> {
     let mut found = None;
     each_definition(graph, &mut |name, by| {
         if name == wanted && found.is_none() {

@@ -2,7 +2,7 @@
 //! mean and divided by a deviation, given or those of the batch itself, then scaled and shifted.
 
 use half::{bf16, f16};
-use heirloom_mem::{DType, Shape, Tensor};
+use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
@@ -10,6 +10,7 @@ use crate::by_type::by_type;
 use crate::elementwise::wrong_type;
 use crate::real::Real;
 use crate::real::num::Wide;
+use crate::reals::{reals, written};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -76,13 +77,6 @@ fn per_channel(cx: &RunCx<'_>, index: usize, channels: usize) -> Result<Vec<f64>
     reals(cx, index, &list)
 }
 
-/// The elements of a tensor of real numbers.
-pub(crate) fn reals(cx: &RunCx<'_>, index: usize, list: &Tensor) -> Result<Vec<f64>, KernelError> {
-    by_type!(list.dtype(), [f32, f16, bf16, f64],
-        T => Ok(list.as_slice::<T>()?.iter().map(|v| v.widen().to_f64()).collect()),
-        _ => Err(wrong_type(cx, index, "real numbers")))
-}
-
 fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &BatchNormalization) -> Result<(), KernelError> {
     let x = cx.dense(0)?;
     let &[batch, ref rest @ ..] = x.shape() else {
@@ -129,19 +123,4 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &BatchNormalization) -> Result<(
     }
     cx.set(0, out.freeze());
     Ok(())
-}
-
-/// A tensor of a real type with these elements.
-pub(crate) fn written(
-    cx: &mut RunCx<'_>,
-    dtype: DType,
-    shape: &[usize],
-    values: &[f64],
-) -> Result<Tensor, KernelError> {
-    let mut out = cx.alloc(dtype, shape)?;
-    by_type!(dtype, [f32, f16, bf16, f64], T => {
-        let to = out.elements_mut::<T>().iter_mut().zip(values);
-        to.for_each(|(t, &v)| *t = T::narrow(<T as Real>::Wide::from_f64(v)));
-    }, _ => return Err(KernelError::Other(format!("{dtype} holds no real numbers"))));
-    Ok(out.freeze())
 }

@@ -99,7 +99,7 @@ impl ConvTranspose {
                         (before as isize, extent)
                     }
                 };
-                Ok(FoldAxis { extent, blocks: input[at], kernel: kernel[at], stride, dilation, before })
+                Ok(FoldAxis { extent, blocks: input[at], stride, dilation, before })
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use super::batch_normalization::reals;
+use crate::reals::reals;
 use crate::attributes::only;
 use crate::by_type::by_type;
 use crate::elementwise::wrong_type;

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use heirloom_mem::{DType, Shape};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use super::batch_normalization::{reals, written};
+use crate::reals::{reals, written};
 use crate::attributes::{only, unsupported};
 use crate::broadcast::Walk;
 use crate::by_type::by_type;

@@ -11,7 +11,7 @@ use crate::elementwise::wrong_type;
 use crate::integers::{self, Ints};
 use crate::interpolation::{Coordinates, Interpolation, Mode, Nearest, Scaled, Taps};
 use crate::numbers::Number;
-use crate::onnx::batch_normalization::reals;
+use crate::reals::reals;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
