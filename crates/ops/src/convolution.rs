@@ -7,14 +7,17 @@ use crate::product::{Ring, product};
 use crate::window::{Axes, Window, for_each_index, outputs, planes, unfold};
 
 /// What is convolved with what.
-pub(crate) struct Convolution {
-    pub(crate) batch: usize,
-    pub(crate) groups: usize,
+pub struct Convolution {
+    /// Elements of the batch.
+    pub batch: usize,
+    /// Groups of channels.
+    pub groups: usize,
     /// Input channels of a group.
-    pub(crate) channels: usize,
+    pub channels: usize,
     /// Output channels of a group.
-    pub(crate) maps: usize,
-    pub(crate) axes: Axes,
+    pub maps: usize,
+    /// The walk over the spatial axes.
+    pub axes: Axes,
 }
 
 /// About how many elements the columns take.
@@ -25,7 +28,7 @@ impl Convolution {
     ///
     /// # Errors
     /// When the shapes do not fit.
-    pub(crate) fn new(
+    pub fn new(
         x: &[usize],
         w: &[usize],
         groups: usize,
@@ -47,7 +50,7 @@ impl Convolution {
     }
 
     /// The output's shape.
-    pub(crate) fn shape(&self) -> Shape {
+    pub fn shape(&self) -> Shape {
         [self.batch, self.groups * self.maps].into_iter().chain(outputs(&self.axes)).collect()
     }
 

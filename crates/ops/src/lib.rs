@@ -46,3 +46,5 @@ pub mod window;
 
 pub use onnx::NEWEST;
 pub use table::KERNELS;
+pub use onnx::mat_mul::Shapes as MatMulShapes;
+pub use table::{KERNELS, portable};

@@ -11,17 +11,28 @@ use crate::real::num::Wide;
 
 /// An activation function with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Activation {
+pub enum Activation {
+    /// `a x + b`
     Affine(f64, f64),
+    /// `x`, below 0 `a (e^x - 1)`
     Elu(f64),
+    /// `a x + b` within 0 and 1
     HardSigmoid(f64, f64),
+    /// `x`, below 0 `a x`
     LeakyRelu(f64),
+    /// `max(x, 0)`
     Relu,
+    /// `a tanh(b x)`
     ScaledTanh(f64, f64),
+    /// `1 / (1 + e^-x)`
     Sigmoid,
+    /// `ln(1 + e^x)`
     Softplus,
+    /// `x / (1 + |x|)`
     Softsign,
+    /// `tanh(x)`
     Tanh,
+    /// `x` above `a`, else 0
     ThresholdedRelu(f64),
 }
 
@@ -52,21 +63,27 @@ impl Activation {
 }
 
 /// The attributes that all recurrent operators have.
-pub(crate) struct Recurrent {
+pub struct Recurrent {
     /// For each direction, its activation functions, and whether it goes from the last step to the first.
-    pub(crate) directions: Vec<(Vec<Activation>, bool)>,
-    pub(crate) clip: Option<f64>,
-    pub(crate) hidden: Option<usize>,
+    pub directions: Vec<(Vec<Activation>, bool)>,
+    /// The bound of what goes into activations.
+    pub clip: Option<f64>,
+    /// Elements of a state, where the attribute says.
+    pub hidden: Option<usize>,
     /// Whether the batch comes before the steps.
-    pub(crate) batch_first: bool,
+    pub batch_first: bool,
 }
 
 /// The names of those attributes.
-pub(crate) const ATTRIBUTES: [&str; 7] =
+pub const ATTRIBUTES: [&str; 7] =
     ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout"];
 
 impl Recurrent {
-    pub(crate) fn parse(cx: &BuildCx<'_>, defaults: &[Activation]) -> Result<Recurrent, BuildError> {
+    /// From the attributes; `defaults` are the activations of one direction.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn parse(cx: &BuildCx<'_>, defaults: &[Activation]) -> Result<Recurrent, BuildError> {
         let attributes = &cx.node.attributes;
         let reverse: &[bool] = match attributes.opt_string("direction")? {
             None | Some(b"forward") => &[false],
@@ -136,15 +153,21 @@ impl Recurrent {
 
 /// The extents of one call.
 #[derive(Clone, Debug)]
-pub(crate) struct Extents {
-    pub(crate) steps: usize,
-    pub(crate) batch: usize,
-    pub(crate) input: usize,
-    pub(crate) hidden: usize,
-    pub(crate) directions: usize,
+pub struct Extents {
+    /// Steps of the longest sequence.
+    pub steps: usize,
+    /// Sequences.
+    pub batch: usize,
+    /// Elements of an input.
+    pub input: usize,
+    /// Elements of a state.
+    pub hidden: usize,
+    /// Directions.
+    pub directions: usize,
     /// The steps of each sequence of the batch.
-    pub(crate) lengths: Vec<usize>,
-    pub(crate) batch_first: bool,
+    pub lengths: Vec<usize>,
+    /// Whether the batch comes before the steps.
+    pub batch_first: bool,
 }
 
 impl Extents {
@@ -152,7 +175,7 @@ impl Extents {
     ///
     /// # Errors
     /// When shapes do not fit.
-    pub(crate) fn new(
+    pub fn new(
         cx: &RunCx<'_>,
         node: &Recurrent,
         gates: usize,
@@ -203,19 +226,19 @@ impl Extents {
     }
 
     /// The shape of Y, all hidden states.
-    pub(crate) fn all_shape(&self) -> [usize; 4] {
+    pub fn all_shape(&self) -> [usize; 4] {
         let Extents { steps, batch, hidden, directions, .. } = *self;
         if self.batch_first { [batch, steps, directions, hidden] } else { [steps, directions, batch, hidden] }
     }
 
     /// The shape of one state.
-    pub(crate) fn state_shape(&self) -> [usize; 3] {
+    pub fn state_shape(&self) -> [usize; 3] {
         let Extents { batch, hidden, directions, .. } = *self;
         if self.batch_first { [batch, directions, hidden] } else { [directions, batch, hidden] }
     }
 
     /// Where a hidden state lies in Y.
-    pub(crate) fn all_at(&self, step: usize, direction: usize, sequence: usize) -> usize {
+    pub fn all_at(&self, step: usize, direction: usize, sequence: usize) -> usize {
         let Extents { steps, batch, hidden, directions, .. } = *self;
         match self.batch_first {
             true => ((sequence * steps + step) * directions + direction) * hidden,
@@ -224,12 +247,28 @@ impl Extents {
     }
 
     /// Where a state lies.
-    pub(crate) fn state_at(&self, direction: usize, sequence: usize) -> usize {
+    pub fn state_at(&self, direction: usize, sequence: usize) -> usize {
         let Extents { batch, hidden, directions, .. } = *self;
         match self.batch_first {
             true => (sequence * directions + direction) * hidden,
             false => (direction * batch + sequence) * hidden,
         }
+    }
+
+    /// [`Extents::state`] of FLOAT.
+    ///
+    /// # Errors
+    /// When it has another shape or type.
+    pub fn state_f32(&self, cx: &RunCx<'_>, index: usize) -> Result<Vec<f32>, KernelError> {
+        self.state::<f32>(cx, index)
+    }
+
+    /// [`Extents::finish`] of FLOAT.
+    ///
+    /// # Errors
+    /// When memory does not suffice.
+    pub fn finish_f32(&self, cx: &mut RunCx<'_>, all: &[f32], states: &[&[f32]]) -> Result<(), KernelError> {
+        self.finish::<f32>(cx, all, states)
     }
 
     /// A state input [`Extents::state_shape`] as [directions][batch][hidden]; zeros where it is absent.
@@ -298,6 +337,20 @@ fn expect(tensor: &Tensor, shape: &[usize], what: &'static str) -> Result<(), Ke
     })
 }
 
+/// A FLOAT [directions, n] input; zeros where it is absent.
+///
+/// # Errors
+/// When it has another shape or type.
+pub fn per_direction_f32(
+    cx: &RunCx<'_>,
+    index: usize,
+    directions: usize,
+    n: usize,
+    what: &'static str,
+) -> Result<Vec<f32>, KernelError> {
+    per_direction::<f32>(cx, index, directions, n, what)
+}
+
 /// A [directions, n] input; zeros where it is absent.
 ///
 /// # Errors
@@ -351,11 +404,11 @@ pub(crate) trait Products<W> {
 /// The weights of one call, to compute with.
 pub(crate) struct Weights<W> {
     /// [directions, gates * hidden, input]
-    pub(crate) w: Vec<W>,
+    pub w: Vec<W>,
     /// [directions, gates * hidden, hidden]
-    pub(crate) r: Vec<W>,
+    pub r: Vec<W>,
     /// [directions, 2 * gates * hidden]: of the input, then of the state.
-    pub(crate) b: Vec<W>,
+    pub b: Vec<W>,
     width: usize,
     input: usize,
     hidden: usize,
@@ -397,9 +450,9 @@ pub(crate) trait Cell<W> {
 
 /// Which step is taken.
 pub(crate) struct StepAt<'a> {
-    pub(crate) direction: usize,
-    pub(crate) sequence: usize,
-    pub(crate) functions: &'a [Activation],
+    pub direction: usize,
+    pub sequence: usize,
+    pub functions: &'a [Activation],
 }
 
 /// Goes through all steps of all directions; `hidden` holds the initial states and then the last ones. Gives Y.

@@ -1,6 +1,6 @@
 //! All kernels of this crate as one list.
 
-use heirloom_runtime::KernelSpec;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelSpec};
 
 use crate::{encoded, microsoft, ml, onnx, training};
 
@@ -43,3 +43,24 @@ const fn joined() -> [KernelSpec; COUNT] {
 
 /// All portable kernels, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).
 pub const KERNELS: &[KernelSpec] = &joined();
+
+/// The portable kernel of a node: the definition that a faster kernel may leave unusual inputs to.
+///
+/// # Errors
+/// When there is none, or it refuses the node.
+pub fn portable(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
+    let node = cx.node;
+    let domain = if node.domain == "ai.onnx" { "" } else { &*node.domain };
+    let fits = |spec: &&KernelSpec| {
+        spec.op == node.op_type
+            && spec.domain == domain
+            && (spec.versions.0..=spec.versions.1).contains(&cx.opset)
+            && (spec.accepts)(cx)
+    };
+    let spec = KERNELS.iter().find(fits).ok_or_else(|| BuildError::Unsupported {
+        name: node.op_type.clone(),
+        value: cx.opset.to_string(),
+        reason: "no portable kernel takes this version and these inputs".into(),
+    })?;
+    (spec.build)(cx)
+}

@@ -10,7 +10,7 @@ use crate::integers::Ints;
 
 /// How padding follows from the other parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum AutoPad {
+pub enum AutoPad {
     /// As given.
     NotSet,
     /// None.
@@ -23,37 +23,49 @@ pub(crate) enum AutoPad {
 
 /// The attributes of a sliding window; empty lists stand for their defaults.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub struct Window {
     /// Extents of the window, where the attribute gives them.
-    pub(crate) kernel: Option<Ints>,
-    pub(crate) strides: Ints,
-    pub(crate) dilations: Ints,
+    pub kernel: Option<Ints>,
+    /// From one position to the next, by axis.
+    pub strides: Ints,
+    /// From one tap to the next, by axis.
+    pub dilations: Ints,
     /// All axes' padding in front, then all axes' padding behind.
-    pub(crate) pads: Ints,
-    pub(crate) auto_pad: AutoPad,
+    pub pads: Ints,
+    /// How padding follows.
+    pub auto_pad: AutoPad,
     /// Whether a window that is cut off behind counts.
-    pub(crate) ceil: bool,
+    pub ceil: bool,
 }
 
 /// One spatial axis of a window's walk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Axis {
-    pub(crate) input: usize,
-    pub(crate) output: usize,
-    pub(crate) kernel: usize,
-    pub(crate) stride: usize,
-    pub(crate) dilation: usize,
+pub struct Axis {
+    /// Elements of the input.
+    pub input: usize,
+    /// Window positions.
+    pub output: usize,
+    /// Taps of the window.
+    pub kernel: usize,
+    /// From one position to the next.
+    pub stride: usize,
+    /// From one tap to the next.
+    pub dilation: usize,
     /// Padding in front.
-    pub(crate) before: usize,
+    pub before: usize,
     /// Padding behind.
-    pub(crate) after: usize,
+    pub after: usize,
 }
 
 /// The spatial axes, outermost first.
-pub(crate) type Axes = SmallVec<[Axis; 3]>;
+pub type Axes = SmallVec<[Axis; 3]>;
 
 impl Window {
-    pub(crate) fn parse(attributes: &Attributes) -> Result<Window, BuildError> {
+    /// From a node's attributes.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn parse(attributes: &Attributes) -> Result<Window, BuildError> {
         let list = |name: &str, least: i64| -> Result<Ints, BuildError> {
             let list = Ints::from_slice(attributes.opt_ints(name)?.unwrap_or(&[]));
             match list.iter().find(|&&v| v < least || v > i64::from(i32::MAX)) {
@@ -88,7 +100,10 @@ impl Window {
     }
 
     /// The kernel's extents from the attribute.
-    pub(crate) fn kernel(&self) -> Result<Shape, KernelError> {
+    ///
+    /// # Errors
+    /// When it is missing.
+    pub fn kernel(&self) -> Result<Shape, KernelError> {
         let kernel = self.kernel.as_ref();
         let kernel =
             kernel.ok_or_else(|| KernelError::Other("attribute `kernel_shape` is missing".into()))?;
@@ -96,7 +111,10 @@ impl Window {
     }
 
     /// Element `axis` of an attribute with one element for each of `rank` axes, else 1.
-    pub(crate) fn one_of(
+    ///
+    /// # Errors
+    /// When it has another number of elements.
+    pub fn one_of(
         list: &[i64],
         axis: usize,
         rank: usize,
@@ -110,7 +128,10 @@ impl Window {
     }
 
     /// Padding in front and behind as the attribute gives it.
-    pub(crate) fn pads_of(&self, axis: usize, rank: usize) -> Result<(usize, usize), KernelError> {
+    ///
+    /// # Errors
+    /// When it has another number of elements.
+    pub fn pads_of(&self, axis: usize, rank: usize) -> Result<(usize, usize), KernelError> {
         match self.pads.len() {
             0 => Ok((0, 0)),
             len if len == 2 * rank => Ok((self.pads[axis] as usize, self.pads[axis + rank] as usize)),
@@ -127,7 +148,7 @@ impl Window {
     ///
     /// # Errors
     /// When the attributes are for another number of axes, or the window is greater than the padded input.
-    pub(crate) fn axes(&self, input: &[usize], kernel: &[usize]) -> Result<Axes, KernelError> {
+    pub fn axes(&self, input: &[usize], kernel: &[usize]) -> Result<Axes, KernelError> {
         let rank = input.len();
         if kernel.len() != rank || rank == 0 || kernel.contains(&0) {
             return Err(KernelError::Shape {
@@ -173,7 +194,7 @@ impl Window {
 
 impl Axis {
     /// The taps of the window at output `at` that fall on the input: from, to.
-    pub(crate) fn taps(&self, at: usize) -> (usize, usize) {
+    pub fn taps(&self, at: usize) -> (usize, usize) {
         let start = at * self.stride;
         let first = self.before.saturating_sub(start).div_ceil(self.dilation);
         let last = (self.input + self.before).saturating_sub(start).div_ceil(self.dilation);
@@ -181,30 +202,30 @@ impl Axis {
     }
 
     /// The taps that fall on the input or its padding.
-    pub(crate) fn padded_taps(&self, at: usize) -> usize {
+    pub fn padded_taps(&self, at: usize) -> usize {
         let room = (self.input + self.before + self.after).saturating_sub(at * self.stride);
         room.div_ceil(self.dilation).min(self.kernel)
     }
 
     /// Where tap `tap` of output `at` falls on the input; for taps that do.
-    pub(crate) fn place(&self, at: usize, tap: usize) -> usize {
+    pub fn place(&self, at: usize, tap: usize) -> usize {
         at * self.stride + tap * self.dilation - self.before
     }
 }
 
 /// Elements of the input's, the output's and the kernel's planes.
-pub(crate) fn planes(axes: &[Axis]) -> (usize, usize, usize) {
+pub fn planes(axes: &[Axis]) -> (usize, usize, usize) {
     let of = |f: fn(&Axis) -> usize| axes.iter().map(f).product();
     (of(|a| a.input), of(|a| a.output), of(|a| a.kernel))
 }
 
 /// The output's extents.
-pub(crate) fn outputs(axes: &[Axis]) -> impl Iterator<Item = usize> {
+pub fn outputs(axes: &[Axis]) -> impl Iterator<Item = usize> {
     axes.iter().map(|axis| axis.output)
 }
 
 /// Calls `f` for each index of a tensor of extents `shape`, in row-major order, with its place in that order.
-pub(crate) fn for_each_index(shape: &[usize], mut f: impl FnMut(usize, &[usize])) {
+pub fn for_each_index(shape: &[usize], mut f: impl FnMut(usize, &[usize])) {
     let total: usize = shape.iter().product();
     let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, shape.len());
     for at in 0..total {
@@ -220,7 +241,7 @@ pub(crate) fn for_each_index(shape: &[usize], mut f: impl FnMut(usize, &[usize])
 }
 
 /// For each output position, in order, calls `f` with its place, its index and the taps that fall on the input.
-pub(crate) fn for_each_window(axes: &[Axis], mut f: impl FnMut(usize, &[usize], &[(usize, usize)])) {
+pub fn for_each_window(axes: &[Axis], mut f: impl FnMut(usize, &[usize], &[(usize, usize)])) {
     let shape: Shape = outputs(axes).collect();
     let mut taps: SmallVec<[(usize, usize); 3]> = SmallVec::from_elem((0, 0), axes.len());
     for_each_index(&shape, |at, index| {
@@ -232,7 +253,7 @@ pub(crate) fn for_each_window(axes: &[Axis], mut f: impl FnMut(usize, &[usize], 
 }
 
 /// Calls `f` with the input place of each of a window's taps, in order.
-pub(crate) fn for_each_tap(
+pub fn for_each_tap(
     axes: &[Axis],
     index: &[usize],
     taps: &[(usize, usize)],
@@ -250,7 +271,7 @@ pub(crate) fn for_each_tap(
 
 /// Rows `rows` of the output plane (all axes but the last make a row) as tap `offset` of the window sees them in the
 /// plane `x`; `pad` where it sees padding.
-pub(crate) fn unfold<T: Copy>(
+pub fn unfold<T: Copy>(
     x: &[T],
     axes: &[Axis],
     offset: &[usize],
@@ -322,11 +343,11 @@ pub(crate) fn fold<T: crate::product::Ring>(x: &[T], axes: &[FoldAxis], offset: 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoldAxis {
     /// The extent that is added to.
-    pub(crate) extent: usize,
+    pub extent: usize,
     /// Window positions.
-    pub(crate) blocks: usize,
-    pub(crate) stride: usize,
-    pub(crate) dilation: usize,
+    pub blocks: usize,
+    pub stride: usize,
+    pub dilation: usize,
     /// Places in front that are cut off; negative ones are added.
-    pub(crate) before: isize,
+    pub before: isize,
 }

@@ -93,8 +93,9 @@ pub(crate) trait Lanes: Copy {
 /// `fn name(s, x: &[f32], …) { … }` becomes `fn name(isa: Isa, x: &[f32], …)`; in its body `S` is the level's
 /// type and `s` its token.
 macro_rules! for_level {
-    (fn $name:ident($s:ident $(, $arg:ident : $ty:ty)* $(,)?) $body:block) => {
-        fn $name(isa: ::heirloom_simd::Isa, $($arg: $ty),*) {
+    ($(#[$doc:meta])* fn $name:ident($s:ident $(, $arg:ident : $ty:ty)* $(,)?) $body:block) => {
+        $(#[$doc])*
+        pub(crate) fn $name(isa: ::heirloom_simd::Isa, $($arg: $ty),*) {
             #[inline(always)]
             fn body<S: $crate::lanes::Lanes>($s: S $(, $arg: $ty)*) $body
             #[cfg(target_arch = "x86_64")]

@@ -37,18 +37,26 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
 }
 
 /// What is multiplied with what.
-pub(crate) struct Shapes {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
+pub struct Shapes {
+    /// Rows of A's matrices.
+    pub m: usize,
+    /// Columns of B's.
+    pub n: usize,
+    /// Columns of A's and rows of B's.
+    pub k: usize,
     a_batch: Shape,
     b_batch: Shape,
     batch: Shape,
-    pub(crate) result: Shape,
+    /// The result's shape.
+    pub result: Shape,
 }
 
 impl Shapes {
-    pub(crate) fn new(a: &[usize], b: &[usize]) -> Result<Shapes, KernelError> {
+    /// From the shapes of A and B.
+    ///
+    /// # Errors
+    /// When they do not fit.
+    pub fn new(a: &[usize], b: &[usize]) -> Result<Shapes, KernelError> {
         let misfit = || KernelError::Shape {
             what: "the last extent of A is the last but one of B",
             shapes: vec![Shape::from_slice(a), Shape::from_slice(b)],
@@ -75,7 +83,7 @@ impl Shapes {
     }
 
     /// Calls `f` with the index of each result matrix and of the two it is made from.
-    pub(crate) fn each(&self, mut f: impl FnMut(usize, usize, usize)) {
+    pub fn each(&self, mut f: impl FnMut(usize, usize, usize)) {
         let walk = Walk::new(&self.batch, [&self.a_batch, &self.b_batch]);
         walk.for_each(|at, [a, b]| {
             (0..walk.run).for_each(|i| f(at + i, a + i * walk.step[0], b + i * walk.step[1]));

@@ -43,6 +43,11 @@ impl PrepareCx<'_> {
         self.inputs.get(index)?.as_ref()?.constant.as_ref()
     }
 
+    /// Whether input `index` is present, constant or not.
+    pub fn has_input(&self, index: usize) -> bool {
+        self.inputs.get(index).is_some_and(Option::is_some)
+    }
+
     /// The prepared form of the constant input `index`. Nothing is made before a call asks for it. `None` where the
     /// input is no constant with bytes of its own, or the store could never hold the object.
     pub fn claim(&self, index: usize, layout: KernelLayout) -> Option<Prepared> {

@@ -1,0 +1,166 @@
+//! Convolutions of FLOAT: products of the weight with windows of the input, which become panels of columns on the way.
+#![allow(unsafe_code)]
+
+mod columns;
+mod depthwise;
+
+use heirloom_mem::{DType, Shape};
+use heirloom_ops::convolution::Convolution;
+use heirloom_ops::window::{self, Window};
+use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_simd::Isa;
+
+use crate::disjoint::DisjointMut;
+use crate::fallback::{Portable, are_float, may_be_float};
+use crate::gemm::{Matrix, PANEL, Product, Right, Start};
+use crate::lanes::{self, for_level};
+use columns::Windows;
+
+/// ONNX `Conv` of FLOAT, in any number of dimensions.
+pub(crate) const SPEC: KernelSpec = KernelSpec {
+    domain: "",
+    op: "Conv",
+    versions: (1, i64::MAX),
+    rank: 10,
+    accepts: |cx| cx.plain_inputs() && may_be_float(cx, 0) && may_be_float(cx, 1),
+    build: |cx| Ok(Box::new(Conv::new(cx)?)),
+};
+
+struct Conv {
+    window: Window,
+    groups: usize,
+    isa: Isa,
+    portable: Portable,
+}
+
+impl Conv {
+    fn new(cx: &BuildCx<'_>) -> Result<Conv, heirloom_runtime::BuildError> {
+        // The portable kernel refuses what the operator does not allow.
+        let portable = Portable::new(cx)?;
+        let groups = cx.node.attributes.int_or("group", 1)? as usize;
+        Ok(Conv { window: Window::parse(&cx.node.attributes)?, groups, isa: lanes::selected()?, portable })
+    }
+}
+
+impl Kernel for Conv {
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        if !are_float(cx, 0..3) {
+            return self.portable.run(cx);
+        }
+        let (x, w) = (cx.dense(0)?, cx.dense(1)?);
+        let shape = Convolution::new(x.shape(), w.shape(), self.groups, &self.window)?;
+        let maps = shape.groups * shape.maps;
+        let bias = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;
+        if let Some(bias) = &bias
+            && bias.shape() != [maps]
+        {
+            return Err(KernelError::Shape {
+                what: "the bias has one element for each output channel",
+                shapes: vec![Shape::from_slice(bias.shape()), Shape::from_elem(maps, 1)],
+            });
+        }
+        let bias = bias.as_ref().map(|b| b.as_slice::<f32>()).transpose()?;
+        let mut out = cx.alloc(DType::Float, &shape.shape())?;
+        let call = Call { isa: self.isa, shape: &shape, x: x.as_slice()?, w: w.as_slice()?, bias };
+        call.run(cx, out.elements_mut())?;
+        cx.set(0, out.freeze());
+        Ok(())
+    }
+}
+
+/// One convolution's operands.
+pub(crate) struct Call<'a> {
+    pub(crate) isa: Isa,
+    pub(crate) shape: &'a Convolution,
+    pub(crate) x: &'a [f32],
+    pub(crate) w: &'a [f32],
+    pub(crate) bias: Option<&'a [f32]>,
+}
+
+impl Call<'_> {
+    pub(crate) fn run(&self, cx: &RunCx<'_>, out: &mut [f32]) -> Result<(), KernelError> {
+        let Convolution { batch, groups, channels, maps, ref axes } = *self.shape;
+        let (input, output, kernel) = window::planes(axes);
+        let depth = channels * kernel;
+        if out.is_empty() {
+            return Ok(());
+        }
+        if channels == 1 && maps == 1 && groups > 1 && axes.len() <= 2 {
+            depthwise::run(self, cx, out);
+            return Ok(cx.cancel().check()?);
+        }
+        // 1x1 windows that meet every element once are the input itself.
+        let same = kernel == 1 && axes.iter().all(|a| a.stride == 1 && a.before == 0 && a.after == 0);
+        for part in 0..batch * groups {
+            let group = part % groups;
+            let x = &self.x[part * channels * input..][..channels * input];
+            let w = &self.w[group * maps * depth..][..maps * depth];
+            let out = &mut out[part * maps * output..][..maps * output];
+            let bias = self.bias.map(|b| &b[group * maps..][..maps]);
+            if output <= 4 {
+                self.few(cx, x, w, bias, out);
+                continue;
+            }
+            let matrix = Matrix { data: x, stride: output };
+            let windows = Windows { x, axes };
+            let b = match same {
+                true if maps <= 6 => Right::Rows(x, output),
+                true => Right::Columns(&matrix),
+                false => Right::Columns(&windows),
+            };
+            let product = Product {
+                isa: self.isa,
+                m: maps,
+                n: output,
+                k: depth,
+                a: w,
+                lda: depth,
+                b,
+                start: bias.map_or(Start::Zero, Start::Row),
+                ldo: output,
+            };
+            product.run(out, cx.team(), cx.cancel())?;
+        }
+        Ok(())
+    }
+
+    /// For few output places: their windows as rows, and dot products with each row of the weight.
+    fn few(&self, cx: &RunCx<'_>, x: &[f32], w: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+        let Convolution { channels, maps, ref axes, .. } = *self.shape;
+        let (_, output, kernel) = window::planes(axes);
+        let depth = channels * kernel;
+        let mut panel = vec![0.0; depth * PANEL];
+        crate::gemm::pack_all(&Windows { x, axes }, depth, output, &mut panel);
+        let rows: Vec<f32> =
+            (0..output).flat_map(|at| panel[at..].iter().step_by(PANEL).take(depth).copied()).collect();
+        let to = DisjointMut::new(out);
+        let (tasks, each) = crate::gemm::share(maps, maps * depth * output, cx.team().threads());
+        cx.team().run(tasks, &|task| {
+            for map in task * each..((task + 1) * each).min(maps) {
+                // SAFETY: each map is written by one task.
+                let to = unsafe { to.part(map * output..(map + 1) * output) };
+                dots(self.isa, &w[map * depth..][..depth], &rows, bias.map_or(0.0, |b| b[map]), to);
+            }
+        });
+    }
+}
+
+for_level! {
+    fn dots(s, w: &[f32], rows: &[f32], start: f32, to: &mut [f32]) {
+        let n = w.len();
+        let whole = n / (4 * S::N) * (4 * S::N);
+        for (to, x) in to.iter_mut().zip(rows.chunks_exact(n)) {
+            let mut sums = [s.splat(0.0); 4];
+            for at in (0..whole).step_by(4 * S::N) {
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = s.fma(s.load(&w[at + i * S::N..]), s.load(&x[at + i * S::N..]), *sum);
+                }
+            }
+            let mut sum = s.sum(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3])));
+            for (w, x) in w[whole..].iter().zip(&x[whole..]) {
+                sum += w * x;
+            }
+            *to = sum + start;
+        }
+    }
+}
