@@ -42,6 +42,8 @@ class Entry:
     state: list[list[str]] = field(default_factory=list)
     seed: int = 20261
     tolerance_abs: float = 0.0
+    # One symbol stands for different extents in the model.
+    free_symbols: bool = False
 
     @property
     def path(self) -> Path:

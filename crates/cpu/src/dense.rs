@@ -3,7 +3,7 @@
 
 use heirloom_mem::{DType, Shape, Tensor};
 use heirloom_ops::MatMulShapes;
-use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, PrepareCx, RunCx};
+use heirloom_runtime::{Kernel, KernelError, KernelSpec, PrepareCx, RunCx};
 use heirloom_simd::Isa;
 use heirloom_types::Value;
 

@@ -11,11 +11,6 @@ pub(crate) fn may_be_float(cx: &BuildCx<'_>, index: usize) -> bool {
     }
 }
 
-/// Whether input `index` is present.
-pub(crate) fn present(cx: &BuildCx<'_>, index: usize) -> bool {
-    cx.node.inputs.get(index).copied().flatten().is_some()
-}
-
 /// The portable kernel of a node, for inputs that turn out to be of another type.
 pub(crate) struct Portable(Box<dyn Kernel>);
 

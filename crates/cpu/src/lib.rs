@@ -14,7 +14,9 @@ mod linear;
 pub mod matmul;
 mod norm;
 mod panels;
+mod pool;
 mod recurrent;
+mod rows;
 mod team;
 
 use heirloom_runtime::KernelSpec;
@@ -22,17 +24,30 @@ use heirloom_runtime::KernelSpec;
 pub use team::{ClaimTeam, DEFAULT_SPIN};
 
 /// All kernels of this crate, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).
-pub const KERNELS: &[KernelSpec] = &[
+pub const KERNELS: &[
+    // Among equal ranks the first that accepts a node takes it.
+    linear::GEMM,
+    KernelSpec] = &[     activation::SIGMOID,
+    activation::ERF,
+    activation::HARD_SIGMOID,
+    activation::HARD_SWISH,
+    activation::LEAKY_RELU,
+    activation::RELU,
     activation::SIGMOID,
     activation::SWISH,
+    activation::TANH,
     attention::SPEC,
-    gather::SPEC,
-    linear::GEMM,
-    norm::SPEC,
     conv::SPEC,
-    dense::MAT_MUL,
     dense::GEMM,
+    dense::MAT_MUL,
+    gather::SPEC,
     integers::SPEC,
+    norm::SPEC,
+    pool::AVERAGE,
+    pool::GLOBAL_AVERAGE,
+    pool::MAX,
     recurrent::GRU,
     recurrent::LSTM,
+    rows::LAYER_NORM,
+    rows::SOFTMAX,
 ];

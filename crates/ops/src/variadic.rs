@@ -23,7 +23,9 @@ pub(crate) fn fold<T: Numeric>(
     let mut shapes: Vec<&[usize]> = vec![&first];
     shapes.extend(tensors.iter().map(|tensor| tensor.shape()));
     let shape = broadcast::shape(&shapes)?;
-    let mut out = match cx.take_unique(0).filter(|_| shape == first) {
+    // Taken where it fits alone: what is taken is gone.
+    let own = if shape == first { cx.take_unique(0) } else { None };
+    let mut out = match own {
         Some(out) => out,
         None => {
             let start = cx.dense(0)?;

@@ -34,12 +34,15 @@ pub(crate) enum Extent {
 pub(crate) type SymbolNames = Vec<Arc<str>>;
 
 impl Declared {
-    pub(crate) fn new(ty: Option<&ValueType>, symbols: &mut SymbolNames) -> Declared {
+    /// With `free`, symbols say nothing. Nor do those that are no names: `?` and numbers below zero, which exporters write
+    /// for what they do not know.
+    pub(crate) fn new(ty: Option<&ValueType>, symbols: &mut SymbolNames, free: bool) -> Declared {
         match ty {
             None => Declared::Any,
             Some(ValueType::Tensor(spec)) => {
                 let extent = |dim: &Dim| match dim {
                     Dim::Known(extent) => Extent::Known(*extent),
+                    Dim::Param(name) if free || !names(name) => Extent::Unknown,
                     Dim::Param(name) => {
                         let at = symbols.iter().position(|s| s == name).unwrap_or_else(|| {
                             symbols.push(name.clone());
@@ -81,6 +84,8 @@ impl Declared {
                     match dim {
                         Extent::Known(expected) if expected != actual => return Err(Box::new(differs())),
                         Extent::Known(_) | Extent::Unknown => {}
+                        // An empty value stands for one that is not there yet.
+                        Extent::Symbol(_) if shape.contains(&0) => {}
                         Extent::Symbol(at) => match &mut symbols[at as usize] {
                             Some((expected, by)) if *expected != actual => {
                                 return Err(Box::new(Mismatch::Symbol {
@@ -101,6 +106,11 @@ impl Declared {
             }
         }
     }
+}
+
+/// Whether a symbol is a name or a formula of names.
+fn names(symbol: &str) -> bool {
+    symbol.contains(|c: char| c.is_alphabetic())
 }
 
 fn shape_text(spec: &TensorSpec) -> String {

@@ -46,6 +46,8 @@ pub struct SessionOptions {
     pub decode: Decode,
     /// Whether kernels keep constants in faster arrangements.
     pub prepack: Prepack,
+    /// Whether one symbol may stand for different extents in a call: some exporters name dimensions alike that are not.
+    pub free_symbols: bool,
     /// What decoders of the file may use.
     pub decoder_limits: DecoderLimits,
 }
@@ -57,6 +59,7 @@ impl Default for SessionOptions {
             cache: CachePolicy::default(),
             decode: Decode::Off,
             prepack: Prepack::Off,
+            free_symbols: false,
             decoder_limits: DecoderLimits::default(),
         }
     }

@@ -82,7 +82,7 @@ impl Session {
         if let Some(fault) = options.cache.fault() {
             return Err(SessionError::CachePolicy { fault });
         }
-        let signature = Arc::new(Signature::new(model.graph())?);
+        let signature = Arc::new(Signature::new(model.graph(), options.free_symbols)?);
         let plan = Arc::new(lower::plan(&model, registry, &options, &signature, &[])?);
         Ok(Session(Arc::new(Inner {
             model,

@@ -53,14 +53,14 @@ fn index(at: usize) -> u32 {
 }
 
 impl Signature {
-    pub(crate) fn new(graph: &Graph) -> Result<Signature, SessionError> {
+    pub(crate) fn new(graph: &Graph, free_symbols: bool) -> Result<Signature, SessionError> {
         let mut symbols = SymbolNames::new();
         let mut inputs: Vec<Input> = Vec::with_capacity(graph.inputs().len());
         for &id in graph.inputs() {
             let ty = graph.value_type(id).cloned();
             inputs.push(Input {
                 name: graph.shared_name(id).clone(),
-                declared: Declared::new(ty.as_ref(), &mut symbols),
+                declared: Declared::new(ty.as_ref(), &mut symbols, free_symbols),
                 ty,
                 binding: None,
                 has_default: graph.initializer(id).is_some(),

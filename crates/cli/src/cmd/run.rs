@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Threads that share a call's work [default: all processors]
     #[arg(long)]
     threads: Option<usize>,
+    /// Let one symbol stand for different extents in a call
+    #[arg(long)]
+    free_symbols: bool,
     /// Keep constants in the arrangements that kernels read fastest
     #[arg(long)]
     prepack: bool,
@@ -131,7 +134,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         true => Prepack::On(Arc::new(PreparedStore::new(StoreOptions::default()).map_err(|e| message(&e))?)),
         false => Prepack::Off,
     };
-    let options = heirloom::SessionOptions { prepack, ..engine.session_options() };
+    let options = heirloom::SessionOptions { prepack, free_symbols: args.free_symbols, ..engine.session_options() };
     let session = Session::new(model, engine.registry(), options).map_err(|e| message(&e))?;
     let created = started.elapsed();
     let mut runner = match session.state_spec().is_empty() {

@@ -98,7 +98,7 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
     let width = (at.end - at.column).min(P * PANEL);
     let mut sums = [[[s.splat(0.0); 2]; P]; M];
     // SAFETY: parts of different tasks have no row and column in common, and this borrow ends with the tile.
-    let mut to: [&mut [f32]; M] = std::array::from_fn(|m| unsafe {
+    let to: [&mut [f32]; M] = std::array::from_fn(|m| unsafe {
         let from = (at.row + m) * product.ldo + at.column;
         out.part(from..from + width)
     });

@@ -68,8 +68,9 @@ impl Coded {
         out: &mut [f32],
         cancel: &CancelToken,
     ) -> Result<(), Cancelled> {
-        let (scale, zero) = dynamic(x);
-        let codes: Vec<i32> = dynamic_codes(x, scale, zero).collect();
+        let x: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+        let (scale, zero) = dynamic(&x);
+        let codes: Vec<i32> = dynamic_codes(&x, scale, zero).collect();
         let mut sums = vec![0; out.len()];
         let size = self.rows * self.width;
         let own = &self.codes[direction * size..][..size];
@@ -79,7 +80,7 @@ impl Coded {
                 true => self.scales[direction],
                 false => self.scales[direction * self.width + at % self.width],
             };
-            *out = sum as f32 * (scale * own);
+            *out = f64::from(sum) * f64::from(scale * own);
         }
         Ok(())
     }
@@ -90,7 +91,7 @@ struct Weights {
     r: Coded,
 }
 
-impl Products<f32> for Weights {
+impl Products<f64> for Weights {
     fn width(&self) -> usize {
         self.w.width
     }
@@ -125,6 +126,9 @@ impl Kernel for DynamicQuantizeLstm {
         let what = "B is [directions, 8 * hidden]";
         let bias = per_direction::<f32>(cx, 3, extents.directions, 8 * extents.hidden, what)?;
         let x = cx.dense(0)?;
-        run_with::<f32>(cx, &self.0, &extents, x.as_slice()?, (&weights, &bias))
+        // States are quantized at each step, where noise would decide ties, so all between is computed in DOUBLE.
+        let wide = |list: &[f32]| -> Vec<f64> { list.iter().map(|&v| f64::from(v)).collect() };
+        let (x, bias) = (wide(x.as_slice()?), wide(&bias));
+        run_with::<f32, f64>(cx, &self.0, &extents, &x, (&weights, &bias))
     }
 }

@@ -1,14 +1,13 @@
 //! [`TreeEnsemble`](https://onnx.ai/onnx/operators/onnx_aionnxml_TreeEnsemble.html): for each row of features and each
 //! target, the sum (or mean, least, greatest) of the weights of the leaves that the trees lead to.
 
-use heirloom_mem::{Element, Tensor};
+use heirloom_mem::{DType, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
 use crate::by_type::by_type;
 use crate::elementwise::wrong_type;
 use crate::ml::rows;
-use crate::numbers::Number;
 use crate::quantized::codes;
 use crate::real::Real;
 use crate::trees::{Aggregate, Ensemble, PostTransform, Rule, TreeNode, bits};
@@ -27,12 +26,15 @@ struct TreeEnsemble {
     post: PostTransform,
 }
 
-/// The numbers of a tensor.
+/// The numbers of a tensor, which may begin at any address.
 pub(crate) fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
-    fn list<T: Element + Number>(tensor: &Tensor) -> Option<Vec<f64>> {
-        Some(tensor.as_slice::<T>().ok()?.iter().map(|v| Number::to_f64(*v)).collect())
-    }
-    by_type!(tensor.dtype(), [f32, f64, half::f16], T => list::<T>(tensor), _ => None)
+    let bytes = tensor.dense_bytes()?;
+    Some(match tensor.dtype() {
+        DType::Float => bytes.as_chunks::<4>().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect(),
+        DType::Double => bytes.as_chunks::<8>().0.iter().map(|&b| f64::from_le_bytes(b)).collect(),
+        DType::Float16 => bytes.as_chunks::<2>().0.iter().map(|&b| half::f16::from_le_bytes(b).to_f64()).collect(),
+        _ => return None,
+    })
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {

@@ -81,30 +81,32 @@ impl<W: Wide> Cell<W> for LstmCell<'_, W> {
     }
 }
 
-/// Runs with the weights already read.
-pub(crate) fn run_with<T: Real>(
+/// Runs with the weights already read, computing in `W`.
+pub(crate) fn run_with<T: Real, W: Wide>(
     cx: &mut RunCx<'_>,
     node: &Lstm,
     extents: &recurrent::Extents,
-    x: &[T::Wide],
-    (products, b): (&dyn recurrent::Products<T::Wide>, &[T::Wide]),
+    x: &[W],
+    (products, b): (&dyn recurrent::Products<W>, &[W]),
 ) -> Result<(), KernelError> {
     let (n, d) = (extents.hidden, extents.directions);
-    let mut hidden = extents.state::<T>(cx, 5)?;
+    let widen = |list: Vec<T::Wide>| -> Vec<W> { list.into_iter().map(|v| W::from_f64(v.to_f64())).collect() };
+    let narrow = |list: &[W]| -> Vec<T::Wide> { list.iter().map(|v| T::Wide::from_f64(v.to_f64())).collect() };
+    let mut hidden = widen(extents.state::<T>(cx, 5)?);
     let bias = b.chunks_exact((4 * n).max(1)).skip(1).step_by(2).flatten().copied().collect();
     let mut cell = LstmCell {
         node,
         n,
         batch: extents.batch,
         bias,
-        peepholes: per_direction::<T>(cx, 7, d, 3 * n, "P is [directions, 3 * hidden]")?,
-        cells: extents.state::<T>(cx, 6)?,
+        peepholes: widen(per_direction::<T>(cx, 7, d, 3 * n, "P is [directions, 3 * hidden]")?),
+        cells: widen(extents.state::<T>(cx, 6)?),
     };
     let all = recurrent::run(cx, &node.common, extents, x, (products, b), &mut hidden, &mut cell)?;
-    extents.finish::<T>(cx, &all, &[&hidden, &cell.cells])
+    extents.finish::<T>(cx, &narrow(&all), &[&narrow(&hidden), &narrow(&cell.cells)])
 }
 
 fn run<T: Real>(cx: &mut RunCx<'_>, node: &Lstm) -> Result<(), KernelError> {
     let (extents, x, weights) = recurrent::weights::<T>(cx, &node.common, 4)?;
-    run_with::<T>(cx, node, &extents, &x, (&weights, &weights.b))
+    run_with::<T, T::Wide>(cx, node, &extents, &x, (&weights, &weights.b))
 }

@@ -46,11 +46,12 @@ impl Control<'_, '_> {
         if self.env.cancel.is_cancelled() { Err(self.fault(Cancelled.into())) } else { Ok(()) }
     }
 
-    /// Input `index`, moved where this step is the last to use it.
+    /// Input `index`, moved where this step is the last to use it, and only once.
     fn input(&mut self, index: usize) -> Option<Value> {
         let from = self.step.inputs.get(index).copied().flatten()?;
+        let once = self.step.inputs.iter().filter(|other| **other == Some(from)).count() == 1;
         match from {
-            InputRef::Slot(slot) if index < 64 && self.step.last_use >> index & 1 == 1 => {
+            InputRef::Slot(slot) if once && index < 64 && self.step.last_use >> index & 1 == 1 => {
                 self.frame.values[slot as usize].take()
             }
             from => read(self.env, self.frame, from).cloned(),
