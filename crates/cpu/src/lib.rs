@@ -24,10 +24,9 @@ use heirloom_runtime::KernelSpec;
 pub use team::{ClaimTeam, DEFAULT_SPIN};
 
 /// All kernels of this crate, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).
-pub const KERNELS: &[
+pub const KERNELS: &[KernelSpec] = &[
     // Among equal ranks the first that accepts a node takes it.
     linear::GEMM,
-    KernelSpec] = &[     activation::SIGMOID,
     activation::ERF,
     activation::HARD_SIGMOID,
     activation::HARD_SWISH,

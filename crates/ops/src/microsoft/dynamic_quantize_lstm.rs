@@ -64,8 +64,8 @@ impl Coded {
     fn multiply(
         &self,
         direction: usize,
-        x: &[f32],
-        out: &mut [f32],
+        x: &[f64],
+        out: &mut [f64],
         cancel: &CancelToken,
     ) -> Result<(), Cancelled> {
         let x: Vec<f32> = x.iter().map(|&v| v as f32).collect();
@@ -99,8 +99,8 @@ impl Products<f64> for Weights {
     fn inputs(
         &self,
         direction: usize,
-        x: &[f32],
-        out: &mut [f32],
+        x: &[f64],
+        out: &mut [f64],
         cancel: &CancelToken,
     ) -> Result<(), Cancelled> {
         self.w.multiply(direction, x, out, cancel)
@@ -109,8 +109,8 @@ impl Products<f64> for Weights {
     fn states(
         &self,
         direction: usize,
-        h: &[f32],
-        out: &mut [f32],
+        h: &[f64],
+        out: &mut [f64],
         cancel: &CancelToken,
     ) -> Result<(), Cancelled> {
         self.r.multiply(direction, h, out, cancel)
