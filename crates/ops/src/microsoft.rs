@@ -3,5 +3,6 @@
 use crate::table::operators;
 
 operators! {
+    dequantize_linear,
     dynamic_quantize_lstm,
 }

@@ -10,9 +10,19 @@ use crate::numbers::Number;
 use crate::table::operators;
 
 operators! {
+    array_feature_extractor,
+    binarizer,
+    feature_vectorizer,
+    imputer,
     label_encoder,
+    linear_classifier,
+    linear_regressor,
+    normalizer,
+    one_hot_encoder,
     scaler,
     tree_ensemble,
+    tree_ensemble_classifier,
+    tree_ensemble_regressor,
 }
 
 /// The numbers of an input of any number type.
