@@ -10,3 +10,4 @@ mod quantize;
 mod round_trips;
 mod unknown_type;
 mod values;
+mod zoo;
