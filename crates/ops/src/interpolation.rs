@@ -117,7 +117,8 @@ impl Scaled {
             }
             Coordinates::PytorchHalfPixel if self.output > 1 => (x + 0.5) / scale - 0.5,
             Coordinates::PytorchHalfPixel => 0.0,
-            Coordinates::AlignCorners if self.output > 1 => x * (input - 1.0) / (output - 1.0),
+            // The length that the scale asks for may lie between whole numbers.
+            Coordinates::AlignCorners if self.output > 1 => x * (input - 1.0) / (scale * input - 1.0),
             Coordinates::AlignCorners => 0.0,
             Coordinates::Asymmetric => x / scale,
             Coordinates::TfHalfPixelForNn => (x + 0.5) / scale,

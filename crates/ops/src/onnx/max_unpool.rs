@@ -64,12 +64,17 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &MaxUnpool) -> Result<(), KernelError>
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let to = out.elements_mut::<T>();
     to.fill(T::default());
-    let (own, plane): (usize, usize) = (inferred[2..].iter().product(), shape[2..].iter().product());
+    let total: usize = inferred.iter().product();
     for (&v, &place) in x.as_slice::<T>()?.iter().zip(places.as_slice::<i64>()?) {
-        let range = || KernelError::Range { what: "an index", value: place, low: 0, high: (own * shape[0] * shape[1]) as i64 - 1 };
-        let place = usize::try_from(place).map_err(|_| range())?;
-        // Indices count in the extents that the pool had; a larger output keeps them as they are.
-        let at = if own == plane || to.len() > place { place } else { return Err(range()) };
+        let range = || KernelError::Range { what: "an index", value: place, low: 0, high: total as i64 - 1 };
+        let mut rest = usize::try_from(place).ok().filter(|&p| p < total).ok_or_else(range)?;
+        // Indices count in the extents that the pool had, which the output may exceed.
+        let (mut at, mut scale) = (0, 1);
+        for (&own, &extent) in inferred.iter().zip(&shape).rev() {
+            at += rest % own * scale;
+            rest /= own;
+            scale *= extent;
+        }
         *to.get_mut(at).ok_or_else(range)? = v;
     }
     cx.set(0, out.freeze());

@@ -41,7 +41,7 @@ impl Kernel for MelWeightMatrix {
         // The bins where triangles begin, peak and end.
         let edges: Vec<usize> = (0..bands + 2)
             .map(|i| {
-                let at = low + i as f64 * (high - low) / (bands + 1) as f64;
+                let at = low + i as f64 * (high - low) / (bands + 2) as f64;
                 let hertz = 700.0 * (10f64.powf(at / 2595.0) - 1.0);
                 ((length + 1) as f64 * hertz / rate as f64).floor().max(0.0) as usize
             })

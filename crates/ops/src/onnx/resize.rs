@@ -156,7 +156,7 @@ impl Resize {
         for (axis, size, ratio) in wanted {
             let input = plan[axis].input as f64;
             let (output, scale) = match one {
-                Some(scale) => ((scale * input + 0.5 - 1e-9).floor().max(1.0) as usize, scale),
+                Some(scale) => ((scale * input + 0.5).floor().max(1.0) as usize, scale),
                 None => (size, ratio),
             };
             plan[axis] = Scaled { output, scale, ..plan[axis] };
