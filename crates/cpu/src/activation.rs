@@ -40,7 +40,7 @@ activations! {
     /// The error function.
     ERF: "Erf" since 9, |_a| [0.0, 0.0], erf;
     /// `max(x, 0)`
-    RELU: "Relu" since 6, |_a| [0.0, 0.0], leaky_relu;
+    RELU: "Relu" since 6, |_a| [0.0, 0.0], relu;
     /// `x`, below 0 `alpha * x`
     LEAKY_RELU: "LeakyRelu" since 6, |a| [a.float_or("alpha", 0.01)?, 0.0], leaky_relu;
     /// `alpha * x + beta` within 0 and 1
@@ -91,101 +91,99 @@ impl Kernel for Activation {
     }
 }
 
-for_level! {
-    fn swish(s, x: &mut [f32], parameters: [f32; 2]) {
-        let (one, alpha) = (s.splat(1.0), s.splat(-parameters[0]));
-        each(s, x, |v| s.div(v, s.add(one, s.exp(s.mul(v, alpha)))));
-    }
+/// One element's function, for a register of them. A closure would not be inlined into code of another level.
+trait Map<S: Lanes>: Copy {
+    fn of(self, s: S, v: S::V) -> S::V;
 }
 
-for_level! {
-    fn sigmoid(s, x: &mut [f32], parameters: [f32; 2]) {
-        let (one, alpha) = (s.splat(1.0), s.splat(-parameters[0]));
-        each(s, x, |v| s.div(one, s.add(one, s.exp(s.mul(v, alpha)))));
-    }
-}
+/// Functions of an element `v` and two parameters, each compiled for every level.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident, $map:ident: |$s:ident, $v:ident, $parameters:ident| $body:block)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        struct $map([f32; 2]);
 
-for_level! {
-    fn tanh(s, x: &mut [f32], _parameters: [f32; 2]) {
-        let (zero, one, two) = (s.splat(0.0), s.splat(1.0), s.splat(-2.0));
-        each(s, x, |v| {
-            // (1 - e) / (1 + e) with e = exp(-2 |x|), and the sign of x.
-            let e = s.exp(s.mul(two, s.max(v, s.sub(zero, v))));
-            let positive = s.div(s.sub(one, e), s.add(one, e));
-            // Small ones go by the series.
-            let square = s.mul(v, v);
-            let series = s.mul(v, s.fma(square, s.fma(square, s.splat(2.0 / 15.0), s.splat(-1.0 / 3.0)), one));
-            let sign = s.sub(s.zero_below(v, zero, s.splat(2.0)), one);
-            let large = s.zero_below(square, s.splat(0.0025), one);
-            s.fma(large, s.sub(s.mul(sign, positive), series), series)
-        });
-    }
-}
-
-for_level! {
-    /// Abramowitz and Stegun 7.1.26, to within 1.5e-7; the series below 0.5.
-    fn erf(s, x: &mut [f32], _parameters: [f32; 2]) {
-        let (zero, one) = (s.splat(0.0), s.splat(1.0));
-        each(s, x, |v| {
-            let magnitude = s.min(s.max(v, s.sub(zero, v)), s.splat(9.0));
-            let t = s.div(one, s.fma(magnitude, s.splat(0.327_591_1), one));
-            let mut p = s.splat(1.061_405_4);
-            for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
-                p = s.fma(p, t, s.splat(c));
+        impl<S: Lanes> Map<S> for $map {
+            #[inline(always)]
+            fn of(self, $s: S, $v: S::V) -> S::V {
+                let $parameters = self.0;
+                $body
             }
-            let tail = s.mul(s.mul(p, t), s.exp(s.sub(zero, s.mul(magnitude, magnitude))));
-            let sign = s.sub(s.zero_below(v, zero, s.splat(2.0)), one);
-            let square = s.mul(v, v);
-            let mut series = s.splat(-8.548_327e-4);
-            for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
-                series = s.fma(series, square, s.splat(c));
-            }
-            series = s.mul(series, v);
-            let large = s.zero_below(magnitude, s.splat(0.5), one);
-            // Large arguments would spoil the series, not only the sum.
-            let small = s.mul(s.sub(one, large), s.min(s.max(series, s.splat(-1.0)), one));
-            s.fma(large, s.mul(sign, s.sub(one, tail)), small)
-        });
-    }
-}
-
-for_level! {
-    fn leaky_relu(s, x: &mut [f32], parameters: [f32; 2]) {
-        let (zero, alpha) = (s.splat(0.0), s.splat(parameters[0]));
-        if parameters[0] == 0.0 {
-            each(s, x, |v| s.max(zero, v));
-        } else {
-            each(s, x, |v| s.fma(alpha, s.min(v, zero), s.max(v, zero)));
         }
-    }
+
+        for_level! {
+            fn $name(s, x: &mut [f32], parameters: [f32; 2]) {
+                each(s, x, $map(parameters));
+            }
+        }
+    )*};
 }
 
-for_level! {
-    fn hard_sigmoid(s, x: &mut [f32], parameters: [f32; 2]) {
-        let [alpha, beta] = parameters.map(|p| s.splat(p));
-        each(s, x, |v| s.max(s.min(s.fma(alpha, v, beta), s.splat(1.0)), s.splat(0.0)));
+functions! {
+    swish, SwishMap: |s, v, p| {
+        s.div(v, s.add(s.splat(1.0), s.exp(s.mul(v, s.splat(-p[0])))))
     }
-}
-
-for_level! {
-    fn hard_swish(s, x: &mut [f32], parameters: [f32; 2]) {
-        let [alpha, beta] = parameters.map(|p| s.splat(p));
-        each(s, x, |v| s.mul(v, s.max(s.min(s.fma(alpha, v, beta), s.splat(1.0)), s.splat(0.0))));
+    sigmoid, SigmoidMap: |s, v, p| {
+        let one = s.splat(1.0);
+        s.div(one, s.add(one, s.exp(s.mul(v, s.splat(-p[0])))))
+    }
+    tanh, TanhMap: |s, v, _p| {
+        let (zero, one) = (s.splat(0.0), s.splat(1.0));
+        // (1 - e) / (1 + e) with e = exp(-2 |x|), and the sign of x.
+        let e = s.exp(s.mul(s.splat(-2.0), s.max(v, s.sub(zero, v))));
+        let positive = s.div(s.sub(one, e), s.add(one, e));
+        // Small ones go by the series.
+        let square = s.min(s.mul(v, v), one);
+        let series = s.mul(v, s.fma(square, s.fma(square, s.splat(2.0 / 15.0), s.splat(-1.0 / 3.0)), one));
+        let sign = s.sub(s.zero_below(v, zero, s.splat(2.0)), one);
+        let large = s.zero_below(square, s.splat(0.0025), one);
+        s.fma(large, s.mul(sign, positive), s.mul(s.sub(one, large), series))
+    }
+    /// Abramowitz and Stegun 7.1.26, to within 1.5e-7; the series below 0.5.
+    erf, ErfMap: |s, v, _p| {
+        let (zero, one) = (s.splat(0.0), s.splat(1.0));
+        let magnitude = s.min(s.max(v, s.sub(zero, v)), s.splat(9.0));
+        let t = s.div(one, s.fma(magnitude, s.splat(0.327_591_1), one));
+        let mut p = s.splat(1.061_405_4);
+        for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+            p = s.fma(p, t, s.splat(c));
+        }
+        let tail = s.mul(s.mul(p, t), s.exp(s.sub(zero, s.mul(magnitude, magnitude))));
+        let sign = s.sub(s.zero_below(v, zero, s.splat(2.0)), one);
+        let square = s.min(s.mul(v, v), one);
+        let mut series = s.splat(-8.548_327e-4);
+        for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
+            series = s.fma(series, square, s.splat(c));
+        }
+        let small = s.mul(series, s.max(s.min(v, one), s.splat(-1.0)));
+        let large = s.zero_below(magnitude, s.splat(0.5), one);
+        s.fma(large, s.mul(sign, s.sub(one, tail)), s.mul(s.sub(one, large), small))
+    }
+    relu, ReluMap: |s, v, _p| { s.max(s.splat(0.0), v) }
+    leaky_relu, LeakyReluMap: |s, v, p| {
+        let zero = s.splat(0.0);
+        s.fma(s.splat(p[0]), s.min(zero, v), s.max(zero, v))
+    }
+    hard_sigmoid, HardSigmoidMap: |s, v, p| {
+        s.max(s.min(s.fma(s.splat(p[0]), v, s.splat(p[1])), s.splat(1.0)), s.splat(0.0))
+    }
+    hard_swish, HardSwishMap: |s, v, p| {
+        s.mul(v, s.max(s.min(s.fma(s.splat(p[0]), v, s.splat(p[1])), s.splat(1.0)), s.splat(0.0)))
     }
 }
 
 /// Applies `f` to every element; the last few go through a register that is filled up.
 #[inline(always)]
-fn each<S: Lanes>(s: S, x: &mut [f32], f: impl Fn(S::V) -> S::V) {
+fn each<S: Lanes>(s: S, x: &mut [f32], f: impl Map<S>) {
     let mut chunks = x.chunks_exact_mut(S::N);
     for chunk in &mut chunks {
-        let v = f(s.load(chunk));
+        let v = f.of(s, s.load(chunk));
         s.store(chunk, v);
     }
     let rest = chunks.into_remainder();
     let mut last = [0.0f32; 16];
     last.iter_mut().zip(&*rest).for_each(|(to, x)| *to = *x);
-    let v = f(s.load(&last));
+    let v = f.of(s, s.load(&last));
     s.store(&mut last, v);
     rest.iter_mut().zip(last).for_each(|(to, x)| *to = x);
 }

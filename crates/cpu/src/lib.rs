@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod conv;
 mod dense;
+mod dequantize;
 mod disjoint;
 mod fallback;
 mod gather;
@@ -15,6 +16,7 @@ pub mod matmul;
 mod norm;
 mod panels;
 mod pool;
+mod quantized_lstm;
 mod recurrent;
 mod rows;
 mod team;
@@ -39,12 +41,14 @@ pub const KERNELS: &[KernelSpec] = &[
     conv::SPEC,
     dense::GEMM,
     dense::MAT_MUL,
+    dequantize::SPEC,
     gather::SPEC,
     integers::SPEC,
     norm::SPEC,
     pool::AVERAGE,
     pool::GLOBAL_AVERAGE,
     pool::MAX,
+    quantized_lstm::SPEC,
     recurrent::GRU,
     recurrent::LSTM,
     rows::LAYER_NORM,

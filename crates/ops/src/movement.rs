@@ -115,10 +115,44 @@ pub(crate) fn materialize(cx: &mut RunCx<'_>, index: usize, view: &View) -> Resu
         return Ok(out.freeze().into());
     }
     let width = bits / 8;
+    if run < 8 && view.shape.len() >= 2 {
+        match width {
+            1 => tiles::<1>(out.bytes_mut(), from, view),
+            2 => tiles::<2>(out.bytes_mut(), from, view),
+            4 => tiles::<4>(out.bytes_mut(), from, view),
+            8 => tiles::<8>(out.bytes_mut(), from, view),
+            _ => tiles::<16>(out.bytes_mut(), from, view),
+        }
+        return Ok(out.freeze().into());
+    }
     let run = run * width;
     let runs = view.starts(outer).map(|start| &from[start * width..start * width + run]);
     copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
     Ok(out.freeze().into())
+}
+
+/// Elements of `W` bytes, tile by tile of the last two axes, so that both sides stay in the cache.
+fn tiles<const W: usize>(out: &mut [u8], from: &[u8], view: &View) {
+    const TILE: usize = 16;
+    let outer = view.shape.len() - 2;
+    let (rows, columns) = (view.shape[outer], view.shape[outer + 1]);
+    let (down, across) = (view.strides[outer], view.strides[outer + 1]);
+    let (from, out) = (from.as_chunks::<W>().0, out.as_chunks_mut::<W>().0);
+    let planes = out.chunks_exact_mut((rows * columns).max(1));
+    for (start, out) in view.starts(outer).zip(planes) {
+        for top in (0..rows).step_by(TILE) {
+            for left in (0..columns).step_by(TILE) {
+                let right = (left + TILE).min(columns);
+                for row in top..(top + TILE).min(rows) {
+                    let mut at = start as isize + row as isize * down + left as isize * across;
+                    for to in &mut out[row * columns + left..row * columns + right] {
+                        *to = from[at as usize];
+                        at += across;
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Elements of less than a byte move one by one.

@@ -4,7 +4,9 @@
 mod columns;
 mod depthwise;
 
-use heirloom_mem::{DType, Shape};
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+use heirloom_mem::{DType, Shape, Tensor};
 use heirloom_ops::convolution::Convolution;
 use heirloom_ops::window::{self, Window};
 use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
@@ -22,9 +24,13 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "Conv",
     versions: (1, i64::MAX),
     rank: 10,
-    accepts: |cx| cx.plain_inputs() && may_be_float(cx, 0) && may_be_float(cx, 1),
+    accepts: |cx| cx.plain_inputs() && (0..2).all(|i| may_be_float(cx, i) || may_be_half(cx, i)),
     build: |cx| Ok(Box::new(Conv::new(cx)?)),
 };
+
+fn may_be_half(cx: &BuildCx<'_>, index: usize) -> bool {
+    cx.inputs.get(index).and_then(Option::as_ref).is_some_and(|facts| facts.dtype == Some(DType::Float16))
+}
 
 struct Conv {
     window: Window,
@@ -44,13 +50,17 @@ impl Conv {
 
 impl Kernel for Conv {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-        if !are_float(cx, 0..3) {
+        let half = halves(cx, 0..3);
+        if !half && !are_float(cx, 0..3) {
             return self.portable.run(cx);
         }
-        let (x, w) = (cx.dense(0)?, cx.dense(1)?);
+        let (x, w) = (float(cx.dense(0)?)?, float(cx.dense(1)?)?);
         let shape = Convolution::new(x.shape(), w.shape(), self.groups, &self.window)?;
         let maps = shape.groups * shape.maps;
-        let bias = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;
+        let bias = match cx.opt_tensor(2)? {
+            Some(_) => Some(float(cx.dense(2)?)?),
+            None => None,
+        };
         if let Some(bias) = &bias
             && bias.shape() != [maps]
         {
@@ -63,9 +73,31 @@ impl Kernel for Conv {
         let mut out = cx.alloc(DType::Float, &shape.shape())?;
         let call = Call { isa: self.isa, shape: &shape, x: x.as_slice()?, w: w.as_slice()?, bias };
         call.run(cx, out.elements_mut())?;
+        if half {
+            let sums = out.freeze();
+            let mut out = cx.alloc(DType::Float16, sums.shape())?;
+            out.elements_mut::<f16>().convert_from_f32_slice(sums.as_slice()?);
+            cx.set(0, out.freeze());
+            return Ok(());
+        }
         cx.set(0, out.freeze());
         Ok(())
     }
+}
+
+/// Whether inputs `indices`, where they are present, are all FLOAT16 tensors.
+fn halves(cx: &RunCx<'_>, indices: std::ops::Range<usize>) -> bool {
+    indices.filter_map(|i| cx.value(i)).all(|v| v.as_tensor().is_some_and(|t| t.dtype() == DType::Float16))
+}
+
+/// FLOAT16 elements as FLOAT ones; others as they are.
+fn float(tensor: Tensor) -> Result<Tensor, KernelError> {
+    if tensor.dtype() != DType::Float16 {
+        return Ok(tensor);
+    }
+    let mut wide = vec![0.0f32; tensor.len()];
+    tensor.as_slice::<f16>()?.convert_to_f32_slice(&mut wide);
+    Ok(Tensor::from_vec(tensor.shape(), wide)?)
 }
 
 /// One convolution's operands.

@@ -104,6 +104,10 @@ impl Kernel for Cast {
             (DType::Float, DType::Float16) => {
                 out.elements_mut::<f16>().convert_from_f32_slice(input.as_slice()?);
             }
+            (DType::Int32, DType::Float) => {
+                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<i32>()?);
+                pairs.for_each(|(o, &v)| *o = v as f32);
+            }
             (DType::Float, DType::BFloat16) => {
                 out.elements_mut::<bf16>().convert_from_f32_slice(input.as_slice()?);
             }

@@ -1,0 +1,107 @@
+//! `DequantizeLinear` of constants: the numbers are kept where the session keeps prepared objects.
+
+use heirloom_mem::{DType, Shape, Tensor};
+use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx};
+use heirloom_types::Value;
+
+use crate::fallback::Portable;
+use crate::integers::code;
+
+/// ONNX `DequantizeLinear` of a constant of 8-bit codes with constant FLOAT scales, one or by axis.
+pub(crate) const SPEC: KernelSpec = KernelSpec {
+    domain: "",
+    op: "DequantizeLinear",
+    versions: (10, i64::MAX),
+    rank: 10,
+    accepts: |cx| {
+        let byte = |t: &Tensor| matches!(t.dtype(), DType::Uint8 | DType::Int8);
+        let zero = cx.node.inputs.get(2).copied().flatten().is_none()
+            || constant(cx, 2).is_some_and(|z| byte(z));
+        cx.plain_inputs()
+            && zero
+            && constant(cx, 0).is_some_and(byte)
+            && constant(cx, 1).is_some_and(|s| s.dtype() == DType::Float)
+            && cx.node.attributes.int_or("block_size", 0).is_ok_and(|b| b == 0)
+            && cx.node.attributes.int_or("output_dtype", 0).is_ok_and(|t| t == 0)
+    },
+    build: |cx| {
+        let axis = cx.node.attributes.int_or("axis", 1)?;
+        Ok(Box::new(Dequantize { axis, prepared: None, portable: Portable::new(cx)? }))
+    },
+};
+
+fn constant<'a>(cx: &'a BuildCx<'_>, index: usize) -> Option<&'a Tensor> {
+    cx.constant(index)?.as_tensor()
+}
+
+struct Dequantize {
+    axis: i64,
+    prepared: Option<Prepared>,
+    portable: Portable,
+}
+
+/// FNV-1a, to tell scales and zero points apart.
+fn hash(parts: [&[u8]; 2]) -> u64 {
+    let bytes = parts.into_iter().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Kernel for Dequantize {
+    fn prepare(&mut self, cx: &PrepareCx<'_>) {
+        let bytes = |index: usize| cx.constant(index).and_then(Value::as_tensor).and_then(|t| t.dense_bytes());
+        if let Some(Value::Tensor(x)) = cx.constant(0) {
+            let parameters = [self.axis as u64, hash([bytes(1).unwrap_or(&[]), bytes(2).unwrap_or(&[])])];
+            self.prepared = cx.claim(
+                0,
+                KernelLayout {
+                    name: "cpu.f32.dequantized",
+                    version: 1,
+                    parameters: parameters.into_iter().collect(),
+                    bytes: x.len() * size_of::<f32>(),
+                },
+            );
+        }
+    }
+
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        let Some(prepared) = &self.prepared else { return self.portable.run(cx) };
+        let (x, scales) = (cx.dense(0)?, cx.dense(1)?);
+        let zeros = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;
+        let shape = Shape::from_slice(x.shape());
+        let (extent, inner) = match scales.len() {
+            1 => (1, x.len().max(1)),
+            len => {
+                let axis = heirloom_runtime::normalize_axis(self.axis, shape.len())?;
+                if shape[axis] != len {
+                    return self.portable.run(cx);
+                }
+                (len, shape[axis + 1..].iter().product())
+            }
+        };
+        if zeros.as_ref().is_some_and(|z| z.len() != scales.len() || z.dtype() != x.dtype()) {
+            return self.portable.run(cx);
+        }
+        let signed = x.dtype() == DType::Int8;
+        let scales = scales.as_slice::<f32>()?;
+        let zeros = zeros.as_ref().and_then(|z| z.dense_bytes());
+        let codes = x.dense_bytes().unwrap_or(&[]);
+        let made = cx.prepared(0, prepared, |to| {
+            let groups = codes.chunks(inner.max(1)).zip(to.chunks_mut((inner * size_of::<f32>()).max(1)));
+            for (group, (codes, to)) in groups.enumerate() {
+                let scale = scales[group % extent];
+                let zero = zeros.map_or(0.0, |z| code(z[group % extent], signed));
+                for (&byte, to) in codes.iter().zip(to.as_chunks_mut::<4>().0) {
+                    *to = ((code(byte, signed) - zero) * scale).to_ne_bytes();
+                }
+            }
+            Ok(())
+        })?;
+        match made {
+            Some(bytes) => {
+                cx.set(0, Tensor::new(DType::Float, &shape, bytes)?);
+                Ok(())
+            }
+            None => self.portable.run(cx),
+        }
+    }
+}

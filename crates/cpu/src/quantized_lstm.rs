@@ -1,0 +1,171 @@
+//! `DynamicQuantizeLSTM`: the codes of weights as FLOAT panels, products of codes with one direction after the other.
+
+use heirloom_mem::DType;
+use heirloom_ops::recurrent::{Activation, Extents, Recurrent, per_direction_f32};
+use heirloom_runtime::{Kernel, KernelError, KernelSpec, PrepareCx, RunCx};
+use heirloom_simd::Isa;
+use heirloom_types::Value;
+
+use crate::fallback::{Portable, are_float};
+use crate::gemm::{Product, Right, Start, panel_floats};
+use crate::integers::{Codes, code};
+use crate::lanes;
+use crate::panels::{Held, Panels};
+
+const DEFAULTS: [Activation; 3] = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
+
+/// com.microsoft's `DynamicQuantizeLSTM` with the usual activations.
+pub(crate) const SPEC: KernelSpec = KernelSpec {
+    domain: "com.microsoft",
+    op: "DynamicQuantizeLSTM",
+    versions: (1, 1),
+    rank: 10,
+    accepts: |cx| {
+        let constant = |index: usize| matches!(cx.constant(index), Some(Value::Tensor(_)));
+        cx.plain_inputs()
+            && [1, 2, 8, 9, 10, 11].into_iter().all(constant)
+            && cx.node.attributes.int_or("input_forget", 0).is_ok_and(|coupled| coupled == 0)
+            && Recurrent::parse(cx, &DEFAULTS).is_ok_and(|node| {
+                let usual = |(functions, _): &(Vec<Activation>, bool)| functions == &DEFAULTS;
+                node.clip.is_none() && !node.batch_first && node.directions.iter().all(usual)
+            })
+    },
+    build: |cx| {
+        let (isa, portable) = (lanes::selected()?, Portable::new(cx)?);
+        let node = Recurrent::parse(cx, &DEFAULTS)?;
+        Ok(Box::new(QuantizedLstm { node, isa, portable, w: Panels::of(1), r: Panels::of(2) }))
+    },
+};
+
+struct QuantizedLstm {
+    node: Recurrent,
+    isa: Isa,
+    portable: Portable,
+    w: Panels,
+    r: Panels,
+}
+
+/// A weight's codes and what they stand for: one scale and zero point for each direction.
+struct Coded {
+    scales: Vec<f32>,
+    held: Held,
+    rows: usize,
+    width: usize,
+}
+
+/// Codes of numbers less their zero point, and the scale.
+fn coded(x: &[f32], to: &mut Vec<f32>) -> f32 {
+    let low = x.iter().fold(0.0f32, |m, &v| m.min(v));
+    let high = x.iter().fold(0.0f32, |m, &v| m.max(v));
+    let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
+    let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0);
+    to.clear();
+    to.extend(x.iter().map(|&v| ((v / scale).round_ties_even() + zero).clamp(0.0, 255.0) - zero));
+    scale
+}
+
+impl Coded {
+    fn read(cx: &RunCx<'_>, panels: &Panels, index: usize, scale: usize) -> Result<Option<Coded>, KernelError> {
+        let tensor = cx.dense(index)?;
+        let (scales, zeros) = (cx.dense(scale)?, cx.dense(scale + 1)?);
+        let &[directions, rows, width] = tensor.shape() else { return Ok(None) };
+        let signed = tensor.dtype() == DType::Int8;
+        let bytes_alike = signed || tensor.dtype() == DType::Uint8;
+        if !bytes_alike || scales.len() != directions || zeros.len() != directions || zeros.dtype() != tensor.dtype() {
+            return Ok(None);
+        }
+        let (bytes, zeros) = (tensor.dense_bytes().unwrap_or(&[]), zeros.dense_bytes().unwrap_or(&[]));
+        let held = panels.get(cx, directions, (rows, width), |d| {
+            let zero = code(zeros[d], signed);
+            let bytes = &bytes[d * rows * width..][..rows * width];
+            Box::new(Codes { bytes, signed, zero, n: width, first: 0, rows })
+        })?;
+        Ok(Some(Coded { scales: scales.as_slice::<f32>()?.iter().copied().collect(), held, rows, width }))
+    }
+
+    /// The sums of products of codes [m, rows] with a direction's weight.
+    fn multiply(&self, cx: &RunCx<'_>, isa: Isa, direction: usize, codes: &[f32], out: &mut [f32]) -> Result<(), KernelError> {
+        let each = panel_floats(self.rows, self.width);
+        let (k, n) = (self.rows, self.width);
+        let b = Right::Packed(&self.held.floats()[direction * each..][..each]);
+        let m = codes.len() / k.max(1);
+        let product = Product { isa, m, n, k, a: codes, lda: k, b, start: Start::Zero, ldo: n };
+        Ok(product.run(out, cx.team(), cx.cancel())?)
+    }
+}
+
+impl Kernel for QuantizedLstm {
+    fn prepare(&mut self, cx: &PrepareCx<'_>) {
+        for (index, panels) in [(1, &mut self.w), (2, &mut self.r)] {
+            let zeros = cx.constant(if index == 1 { 9 } else { 11 }).and_then(Value::as_tensor);
+            let zeros: Vec<u64> =
+                zeros.and_then(|t| t.dense_bytes()).unwrap_or(&[]).iter().map(|&byte| u64::from(byte)).collect();
+            if let Some(Value::Tensor(tensor)) = cx.constant(index)
+                && let &[directions, rows, width] = tensor.shape()
+            {
+                panels.claim_with(cx, "cpu.f32.panels.codes", &zeros, directions, rows, width);
+            }
+        }
+    }
+
+    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+        if !are_float(cx, [0, 3, 5, 6, 7]) || cx.value(7).is_some() {
+            return self.portable.run(cx);
+        }
+        let (Some(w), Some(r)) = (Coded::read(cx, &self.w, 1, 8)?, Coded::read(cx, &self.r, 2, 10)?) else {
+            return self.portable.run(cx);
+        };
+        let directions = self.node.directions.len();
+        let extents =
+            Extents::new(cx, &self.node, 4, &[directions, w.width, w.rows], &[directions, r.width, r.rows])?;
+        let Extents { steps, batch, hidden: n, .. } = extents;
+        let width = 4 * n;
+        if extents.lengths.iter().any(|&length| length != steps) || steps * batch * n == 0 {
+            return self.portable.run(cx);
+        }
+        let biases = per_direction_f32(cx, 3, directions, 2 * width, "B is [directions, 8 * hidden]")?;
+        let x = cx.dense(0)?;
+        let (mut hidden, mut cells) = (extents.state_f32(cx, 5)?, extents.state_f32(cx, 6)?);
+        let mut all = vec![0.0; steps * batch * directions * n];
+        let mut codes = Vec::new();
+        let x_scale = coded(x.as_slice()?, &mut codes);
+        let mut parts = vec![0.0; steps * batch * width];
+        let mut sums = vec![0.0; batch * width];
+        let mut state_codes = Vec::new();
+        for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
+            w.multiply(cx, self.isa, d, &codes, &mut parts)?;
+            let (w_scale, r_scale) = (x_scale * w.scales[d], r.scales[d]);
+            let bias = &biases[d * 2 * width..][..2 * width];
+            let (hidden, cells) = (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
+            // The cell is kept in f64 from step to step: states are quantized, where noise would decide ties.
+            let mut exact: Vec<f64> = cells.iter().map(|&c| f64::from(c)).collect();
+            for step in 0..steps {
+                cx.cancel().check()?;
+                let time = if *reverse { steps - 1 - step } else { step };
+                let scale = coded(hidden, &mut state_codes) * r_scale;
+                r.multiply(cx, self.isa, d, &state_codes, &mut sums)?;
+                for b in 0..batch {
+                    let part = &parts[(time * batch + b) * width..][..width];
+                    let sums = &sums[b * width..][..width];
+                    let gate = |i: usize, k: usize| {
+                        let at = i * n + k;
+                        f64::from(part[at]) * f64::from(w_scale)
+                            + f64::from(sums[at]) * f64::from(scale)
+                            + f64::from(bias[at])
+                            + f64::from(bias[width + at])
+                    };
+                    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+                    for k in 0..n {
+                        let cell = &mut exact[b * n + k];
+                        *cell = sigmoid(gate(2, k)) * *cell + sigmoid(gate(0, k)) * gate(3, k).tanh();
+                        hidden[b * n + k] = (sigmoid(gate(1, k)) * cell.tanh()) as f32;
+                    }
+                }
+                let at = extents.all_at(time, d, 0);
+                all[at..at + batch * n].iter_mut().zip(&*hidden).for_each(|(a, &h)| *a = h);
+            }
+            cells.iter_mut().zip(exact).for_each(|(c, e)| *c = e as f32);
+        }
+        extents.finish_f32(cx, &all, &[&hidden, &cells])
+    }
+}
