@@ -125,10 +125,15 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
         for j in 0..k {
             for p in 0..P {
                 let panel = &b[j * block.row + p * block.panel..][..PANEL];
+                let mut b = [s.splat(0.0); 2];
                 for v in 0..registers {
-                    let b = s.load(&panel[v * S::N..]);
-                    for m in 0..M {
-                        sums[m][p][v] = s.fma(s.splat(rows[m][j]), b, sums[m][p][v]);
+                    b[v] = s.load(&panel[v * S::N..]);
+                }
+                // One broadcast at a time: the sums and b fill the registers.
+                for m in 0..M {
+                    let x = s.splat(rows[m][j]);
+                    for v in 0..registers {
+                        sums[m][p][v] = s.fma(x, b[v], sums[m][p][v]);
                     }
                 }
             }
@@ -140,10 +145,15 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
                 let from = (j * block.row + p * block.panel).min(block.b.len());
                 let own = width.saturating_sub(p * PANEL).min(PANEL);
                 panel.iter_mut().zip(block.b[from..].iter().take(own)).for_each(|(t, &v)| *t = v);
+                let mut b = [s.splat(0.0); 2];
                 for v in 0..registers {
-                    let b = s.load(&panel[v * S::N..]);
-                    for m in 0..M {
-                        sums[m][p][v] = s.fma(s.splat(rows[m][j]), b, sums[m][p][v]);
+                    b[v] = s.load(&panel[v * S::N..]);
+                }
+                // One broadcast at a time: the sums and b fill the registers.
+                for m in 0..M {
+                    let x = s.splat(rows[m][j]);
+                    for v in 0..registers {
+                        sums[m][p][v] = s.fma(x, b[v], sums[m][p][v]);
                     }
                 }
             }

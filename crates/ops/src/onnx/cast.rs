@@ -108,6 +108,14 @@ impl Kernel for Cast {
                 let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<i32>()?);
                 pairs.for_each(|(o, &v)| *o = v as f32);
             }
+            (DType::Uint8, DType::Float) => {
+                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<u8>()?);
+                pairs.for_each(|(o, &v)| *o = f32::from(v));
+            }
+            (DType::Int8, DType::Float) => {
+                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<i8>()?);
+                pairs.for_each(|(o, &v)| *o = f32::from(v));
+            }
             (DType::Float, DType::BFloat16) => {
                 out.elements_mut::<bf16>().convert_from_f32_slice(input.as_slice()?);
             }
