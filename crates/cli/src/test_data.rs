@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use heirloom::Value;
 use heirloom::Tensor;
+use heirloom::Value;
 use heirloom::mem::{Bytes, Ledger, copy};
 use heirloom::proto::TensorProto;
 use heirloom::types::{strings_to_proto, tensor_to_proto, value_from_proto};
@@ -59,7 +59,10 @@ pub(crate) fn write_outputs<'v>(
             Value::Tensor(tensor) => tensor_to_proto(&dense(tensor), name),
             Value::Strings(strings) => Ok(strings_to_proto(strings, name)),
             other => {
-                return Err(CliError::Message(format!("output `{name}` is a {}: only tensors are saved", other.kind())));
+                return Err(CliError::Message(format!(
+                    "output `{name}` is a {}: only tensors are saved",
+                    other.kind()
+                )));
             }
         };
         let proto = proto.map_err(|e| CliError::Message(format!("output `{name}`: {e}")))?;

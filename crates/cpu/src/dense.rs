@@ -105,7 +105,9 @@ impl Kernel for MatMul {
             let rows = a_all.len() / k;
             let mut out = cx.alloc(DType::Float, &shapes.result)?;
             let held = match self.panels.claimed() {
-                true => Some(self.panels.get(cx, 1, (k, n), |_| Box::new(Matrix { data: b_all, stride: n }))?),
+                true => {
+                    Some(self.panels.get(cx, 1, (k, n), |_| Box::new(Matrix { data: b_all, stride: n }))?)
+                }
                 false => None,
             };
             let columns = Matrix { data: b_all, stride: n };
@@ -114,7 +116,8 @@ impl Kernel for MatMul {
                 None if rows < PACK_ROWS => Right::Rows(b_all, n),
                 None => Right::Columns(&columns),
             };
-            let product = Product { isa, m: rows, n, k, a: a_all, lda: k, b: right, start: Start::Zero, ldo: n };
+            let product =
+                Product { isa, m: rows, n, k, a: a_all, lda: k, b: right, start: Start::Zero, ldo: n };
             product.run(out.elements_mut(), cx.team(), cx.cancel())?;
             cx.set(0, out.freeze());
             return Ok(());
@@ -148,7 +151,8 @@ impl Kernel for MatMul {
                 one(index, unsafe { to.part(place(index)) }, Some(cx.team()));
             }
         } else {
-            let (tasks, each) = crate::gemm::share(triples.len(), triples.len() * m * n * k, cx.team().threads());
+            let (tasks, each) =
+                crate::gemm::share(triples.len(), triples.len() * m * n * k, cx.team().threads());
             cx.team().run(tasks, &|task| {
                 for index in task * each..((task + 1) * each).min(triples.len()) {
                     // SAFETY: each matrix is written by one task.
@@ -211,10 +215,15 @@ impl Kernel for Gemm {
             Some(true) => Start::Column(bias),
             Some(false) => Start::Row(bias),
         };
-        let (plain, turned) = (Matrix { data: b_all, stride: columns }, Transposed { data: b_all, stride: columns });
+        let (plain, turned) =
+            (Matrix { data: b_all, stride: columns }, Transposed { data: b_all, stride: columns });
         let held = match (self.panels.claimed(), self.trans_b) {
-            (true, true) => Some(self.panels.get(cx, 1, (k, n), |_| Box::new(Transposed { data: b_all, stride: columns }))?),
-            (true, false) => Some(self.panels.get(cx, 1, (k, n), |_| Box::new(Matrix { data: b_all, stride: columns }))?),
+            (true, true) => Some(
+                self.panels.get(cx, 1, (k, n), |_| Box::new(Transposed { data: b_all, stride: columns }))?,
+            ),
+            (true, false) => {
+                Some(self.panels.get(cx, 1, (k, n), |_| Box::new(Matrix { data: b_all, stride: columns }))?)
+            }
             _ => None,
         };
         let right = match &held {

@@ -1,26 +1,21 @@
-//! `DequantizeLinear` of constants: the numbers are kept where the session keeps prepared objects.
+//! `DequantizeLinear` of 8-bit codes; those of constants are kept where the session keeps prepared objects.
 
 use heirloom_mem::{DType, Shape, Tensor};
-use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx};
+use heirloom_runtime::{Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx};
 use heirloom_types::Value;
 
-use crate::fallback::Portable;
+use crate::fallback::{Portable, are_float, may_be_float};
 use crate::integers::code;
 
-/// ONNX `DequantizeLinear` of a constant of 8-bit codes with constant FLOAT scales, one or by axis.
+/// ONNX `DequantizeLinear` of 8-bit codes with FLOAT scales, one or by axis.
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
     op: "DequantizeLinear",
     versions: (10, i64::MAX),
     rank: 10,
     accepts: |cx| {
-        let byte = |t: &Tensor| matches!(t.dtype(), DType::Uint8 | DType::Int8);
-        let zero = cx.node.inputs.get(2).copied().flatten().is_none()
-            || constant(cx, 2).is_some_and(|z| byte(z));
         cx.plain_inputs()
-            && zero
-            && constant(cx, 0).is_some_and(byte)
-            && constant(cx, 1).is_some_and(|s| s.dtype() == DType::Float)
+            && may_be_float(cx, 1)
             && cx.node.attributes.int_or("block_size", 0).is_ok_and(|b| b == 0)
             && cx.node.attributes.int_or("output_dtype", 0).is_ok_and(|t| t == 0)
     },
@@ -29,10 +24,6 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
         Ok(Box::new(Dequantize { axis, prepared: None, portable: Portable::new(cx)? }))
     },
 };
-
-fn constant<'a>(cx: &'a BuildCx<'_>, index: usize) -> Option<&'a Tensor> {
-    cx.constant(index)?.as_tensor()
-}
 
 struct Dequantize {
     axis: i64,
@@ -48,8 +39,13 @@ fn hash(parts: [&[u8]; 2]) -> u64 {
 
 impl Kernel for Dequantize {
     fn prepare(&mut self, cx: &PrepareCx<'_>) {
-        let bytes = |index: usize| cx.constant(index).and_then(Value::as_tensor).and_then(|t| t.dense_bytes());
-        if let Some(Value::Tensor(x)) = cx.constant(0) {
+        let bytes =
+            |index: usize| cx.constant(index).and_then(Value::as_tensor).and_then(|t| t.dense_bytes());
+        let known = |index: usize| cx.constant(index).is_some() || !cx.has_input(index);
+        if let Some(Value::Tensor(x)) = cx.constant(0)
+            && known(1)
+            && known(2)
+        {
             let parameters = [self.axis as u64, hash([bytes(1).unwrap_or(&[]), bytes(2).unwrap_or(&[])])];
             self.prepared = cx.claim(
                 0,
@@ -64,7 +60,10 @@ impl Kernel for Dequantize {
     }
 
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-        let Some(prepared) = &self.prepared else { return self.portable.run(cx) };
+        let byte = |t: &Tensor| matches!(t.dtype(), DType::Uint8 | DType::Int8);
+        if !byte(cx.tensor(0)?) || !are_float(cx, 1..2) {
+            return self.portable.run(cx);
+        }
         let (x, scales) = (cx.dense(0)?, cx.dense(1)?);
         let zeros = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;
         let shape = Shape::from_slice(x.shape());
@@ -85,23 +84,38 @@ impl Kernel for Dequantize {
         let scales = scales.as_slice::<f32>()?;
         let zeros = zeros.as_ref().and_then(|z| z.dense_bytes());
         let codes = x.dense_bytes().unwrap_or(&[]);
-        let made = cx.prepared(0, prepared, |to| {
-            let groups = codes.chunks(inner.max(1)).zip(to.chunks_mut((inner * size_of::<f32>()).max(1)));
-            for (group, (codes, to)) in groups.enumerate() {
-                let scale = scales[group % extent];
+        // The codes of each run of one scale, its scale and its zero point.
+        let runs = || {
+            codes.chunks(inner.max(1)).enumerate().map(|(group, codes)| {
                 let zero = zeros.map_or(0.0, |z| code(z[group % extent], signed));
-                for (&byte, to) in codes.iter().zip(to.as_chunks_mut::<4>().0) {
-                    *to = ((code(byte, signed) - zero) * scale).to_ne_bytes();
+                (codes, scales[group % extent], zero)
+            })
+        };
+        if let Some(prepared) = &self.prepared {
+            let made = cx.prepared(0, prepared, |to| {
+                let to = to.chunks_mut((inner * size_of::<f32>()).max(1));
+                for ((codes, scale, zero), to) in runs().zip(to) {
+                    for (&byte, to) in codes.iter().zip(to.as_chunks_mut::<4>().0) {
+                        *to = ((code(byte, signed) - zero) * scale).to_ne_bytes();
+                    }
                 }
-            }
-            Ok(())
-        })?;
-        match made {
-            Some(bytes) => {
-                cx.set(0, Tensor::new(DType::Float, &shape, bytes)?);
                 Ok(())
+            })?;
+            if let Some(bytes) = made {
+                cx.set(0, Tensor::new(DType::Float, &shape, bytes)?);
+                return Ok(());
             }
-            None => self.portable.run(cx),
         }
+        let mut out = cx.alloc(DType::Float, &shape)?;
+        for ((codes, scale, zero), to) in runs().zip(out.elements_mut::<f32>().chunks_mut(inner.max(1))) {
+            let pairs = to.iter_mut().zip(codes);
+            if signed {
+                pairs.for_each(|(t, &c)| *t = (f32::from(c.cast_signed()) - zero) * scale);
+            } else {
+                pairs.for_each(|(t, &c)| *t = (f32::from(c) - zero) * scale);
+            }
+        }
+        cx.set(0, out.freeze());
+        Ok(())
     }
 }

@@ -18,7 +18,9 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     op: "MatMulInteger",
     versions: (10, i64::MAX),
     rank: 10,
-    accepts: |cx| cx.plain_inputs() && matches!(cx.constant(1), Some(Value::Tensor(t)) if t.shape().len() == 2),
+    accepts: |cx| {
+        cx.plain_inputs() && matches!(cx.constant(1), Some(Value::Tensor(t)) if t.shape().len() == 2)
+    },
     build: |cx| {
         let (isa, portable) = (lanes::selected()?, Portable::new(cx)?);
         Ok(Box::new(MatMulInteger { isa, portable, panels: Panels::of(1) }))
@@ -137,8 +139,7 @@ impl Kernel for MatMulInteger {
                 }
             };
             let b = Right::Packed(panels);
-            let product =
-                Product { isa: self.isa, m, n, k: DEPTH, a, lda, b, start: Start::Zero, ldo: n };
+            let product = Product { isa: self.isa, m, n, k: DEPTH, a, lda, b, start: Start::Zero, ldo: n };
             product.run(&mut sums, cx.team(), cx.cancel())?;
             if block == 0 {
                 to.iter_mut().zip(&sums).for_each(|(t, &s)| *t = s as i32);

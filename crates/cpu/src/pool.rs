@@ -8,7 +8,10 @@ use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
 
-const fn spec(op: &'static str, build: fn(&BuildCx<'_>) -> Result<Box<dyn Kernel>, heirloom_runtime::BuildError>) -> KernelSpec {
+const fn spec(
+    op: &'static str,
+    build: fn(&BuildCx<'_>) -> Result<Box<dyn Kernel>, heirloom_runtime::BuildError>,
+) -> KernelSpec {
     KernelSpec {
         domain: "",
         op,
@@ -96,13 +99,15 @@ impl Pool {
                 for kx in 0..columns.kernel {
                     // Places whose tap falls on the input.
                     let reach = kx * columns.dilation;
-                    let first = columns.before.saturating_sub(reach).div_ceil(columns.stride).min(columns.output);
+                    let first =
+                        columns.before.saturating_sub(reach).div_ceil(columns.stride).min(columns.output);
                     let end = (columns.input + columns.before).saturating_sub(reach).div_ceil(columns.stride);
                     let end = end.clamp(first, columns.output);
                     if first == end {
                         continue;
                     }
-                    let x = x[first * columns.stride + reach - columns.before..].iter().step_by(columns.stride);
+                    let x =
+                        x[first * columns.stride + reach - columns.before..].iter().step_by(columns.stride);
                     let pairs = out[first..end].iter_mut().zip(x);
                     if max {
                         pairs.for_each(|(o, &v)| *o = if v > *o { v } else { *o });

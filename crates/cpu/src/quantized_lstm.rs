@@ -1,4 +1,5 @@
 //! `DynamicQuantizeLSTM`: the codes of weights as FLOAT panels, products of codes with one direction after the other.
+#![allow(unsafe_code)]
 
 use heirloom_mem::DType;
 use heirloom_ops::recurrent::{Activation, Extents, Recurrent, per_direction_f32};
@@ -9,7 +10,7 @@ use heirloom_types::Value;
 use crate::fallback::{Portable, are_float};
 use crate::gemm::{Product, Right, Start, panel_floats};
 use crate::integers::{Codes, code};
-use crate::lanes;
+use crate::lanes::{self, for_level};
 use crate::panels::{Held, Panels};
 
 const DEFAULTS: [Activation; 3] = [Activation::Sigmoid, Activation::Tanh, Activation::Tanh];
@@ -65,13 +66,22 @@ fn coded(x: &[f32], to: &mut Vec<f32>) -> f32 {
 }
 
 impl Coded {
-    fn read(cx: &RunCx<'_>, panels: &Panels, index: usize, scale: usize) -> Result<Option<Coded>, KernelError> {
+    fn read(
+        cx: &RunCx<'_>,
+        panels: &Panels,
+        index: usize,
+        scale: usize,
+    ) -> Result<Option<Coded>, KernelError> {
         let tensor = cx.dense(index)?;
         let (scales, zeros) = (cx.dense(scale)?, cx.dense(scale + 1)?);
         let &[directions, rows, width] = tensor.shape() else { return Ok(None) };
         let signed = tensor.dtype() == DType::Int8;
         let bytes_alike = signed || tensor.dtype() == DType::Uint8;
-        if !bytes_alike || scales.len() != directions || zeros.len() != directions || zeros.dtype() != tensor.dtype() {
+        if !bytes_alike
+            || scales.len() != directions
+            || zeros.len() != directions
+            || zeros.dtype() != tensor.dtype()
+        {
             return Ok(None);
         }
         let (bytes, zeros) = (tensor.dense_bytes().unwrap_or(&[]), zeros.dense_bytes().unwrap_or(&[]));
@@ -84,7 +94,14 @@ impl Coded {
     }
 
     /// The sums of products of codes [m, rows] with a direction's weight.
-    fn multiply(&self, cx: &RunCx<'_>, isa: Isa, direction: usize, codes: &[f32], out: &mut [f32]) -> Result<(), KernelError> {
+    fn multiply(
+        &self,
+        cx: &RunCx<'_>,
+        isa: Isa,
+        direction: usize,
+        codes: &[f32],
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
         let each = panel_floats(self.rows, self.width);
         let (k, n) = (self.rows, self.width);
         let b = Right::Packed(&self.held.floats()[direction * each..][..each]);
@@ -98,8 +115,12 @@ impl Kernel for QuantizedLstm {
     fn prepare(&mut self, cx: &PrepareCx<'_>) {
         for (index, panels) in [(1, &mut self.w), (2, &mut self.r)] {
             let zeros = cx.constant(if index == 1 { 9 } else { 11 }).and_then(Value::as_tensor);
-            let zeros: Vec<u64> =
-                zeros.and_then(|t| t.dense_bytes()).unwrap_or(&[]).iter().map(|&byte| u64::from(byte)).collect();
+            let zeros: Vec<u64> = zeros
+                .and_then(|t| t.dense_bytes())
+                .unwrap_or(&[])
+                .iter()
+                .map(|&byte| u64::from(byte))
+                .collect();
             if let Some(Value::Tensor(tensor)) = cx.constant(index)
                 && let &[directions, rows, width] = tensor.shape()
             {
@@ -136,7 +157,8 @@ impl Kernel for QuantizedLstm {
             w.multiply(cx, self.isa, d, &codes, &mut parts)?;
             let (w_scale, r_scale) = (x_scale * w.scales[d], r.scales[d]);
             let bias = &biases[d * 2 * width..][..2 * width];
-            let (hidden, cells) = (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
+            let (hidden, cells) =
+                (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
             // The cell is kept in f64 from step to step: states are quantized, where noise would decide ties.
             let mut exact: Vec<f64> = cells.iter().map(|&c| f64::from(c)).collect();
             for step in 0..steps {
@@ -145,21 +167,13 @@ impl Kernel for QuantizedLstm {
                 let scale = coded(hidden, &mut state_codes) * r_scale;
                 r.multiply(cx, self.isa, d, &state_codes, &mut sums)?;
                 for b in 0..batch {
-                    let part = &parts[(time * batch + b) * width..][..width];
-                    let sums = &sums[b * width..][..width];
-                    let gate = |i: usize, k: usize| {
-                        let at = i * n + k;
-                        f64::from(part[at]) * f64::from(w_scale)
-                            + f64::from(sums[at]) * f64::from(scale)
-                            + f64::from(bias[at])
-                            + f64::from(bias[width + at])
+                    let step = Step {
+                        part: &parts[(time * batch + b) * width..][..width],
+                        sums: &sums[b * width..][..width],
+                        bias,
+                        scales: [f64::from(w_scale), f64::from(scale)],
                     };
-                    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-                    for k in 0..n {
-                        let cell = &mut exact[b * n + k];
-                        *cell = sigmoid(gate(2, k)) * *cell + sigmoid(gate(0, k)) * gate(3, k).tanh();
-                        hidden[b * n + k] = (sigmoid(gate(1, k)) * cell.tanh()) as f32;
-                    }
+                    gates(self.isa, step, &mut exact[b * n..][..n], &mut hidden[b * n..][..n]);
                 }
                 let at = extents.all_at(time, d, 0);
                 all[at..at + batch * n].iter_mut().zip(&*hidden).for_each(|(a, &h)| *a = h);
@@ -167,5 +181,76 @@ impl Kernel for QuantizedLstm {
             cells.iter_mut().zip(exact).for_each(|(c, e)| *c = e as f32);
         }
         extents.finish_f32(cx, &all, &[&hidden, &cells])
+    }
+}
+
+/// What the gates of one sequence are made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    /// The inputs' sums and the state's, of codes.
+    part: &'a [f32],
+    sums: &'a [f32],
+    /// Of the input, then of the state.
+    bias: &'a [f32],
+    scales: [f64; 2],
+}
+
+/// e^x to within 1e-13, without branches, so that it is vectorized: Cody-Waite reduction and a polynomial.
+#[inline(always)]
+fn exp(x: f64) -> f64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    let x = if x < -700.0 {
+        -700.0
+    } else if x > 700.0 {
+        700.0
+    } else {
+        x
+    };
+    let shifted = x * std::f64::consts::LOG2_E + MAGIC;
+    let n = shifted - MAGIC;
+    let r = x - n * 0.693_147_180_369_123_8 - n * 1.908_214_929_270_587_7e-10;
+    let mut p = 1.0 / 39_916_800.0;
+    for c in [3_628_800.0, 362_880.0, 40_320.0, 5_040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0] {
+        p = p * r + 1.0 / c;
+    }
+    p * f64::from_bits((shifted.to_bits() << 52).wrapping_add(1.0f64.to_bits()))
+}
+
+#[inline(always)]
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + exp(-x))
+}
+
+#[inline(always)]
+fn tanh(x: f64) -> f64 {
+    1.0 - 2.0 / (exp(2.0 * x) + 1.0)
+}
+
+for_level! {
+    fn gates(_s, step: Step<'_>, cell: &mut [f64], hidden: &mut [f32]) {
+        let n = cell.len();
+        let Step { part, sums, bias, scales } = step;
+        let mut values = [[0.0f64; 64]; 4];
+        for first in (0..n).step_by(64) {
+            let len = (n - first).min(64);
+            for (i, values) in values.iter_mut().enumerate() {
+                let at = i * n + first;
+                let (part, sums) = (&part[at..at + len], &sums[at..at + len]);
+                let (own, state) = (&bias[at..at + len], &bias[4 * n + at..4 * n + at + len]);
+                for k in 0..len {
+                    values[k] = f64::from(part[k]) * scales[0]
+                        + f64::from(sums[k]) * scales[1]
+                        + f64::from(own[k])
+                        + f64::from(state[k]);
+                }
+            }
+            let [input, output, forget, candidate] = &values;
+            let (cell, hidden) = (&mut cell[first..first + len], &mut hidden[first..first + len]);
+            for k in 0..len {
+                let new = sigmoid(forget[k]) * cell[k] + sigmoid(input[k]) * tanh(candidate[k]);
+                cell[k] = new;
+                hidden[k] = (sigmoid(output[k]) * tanh(new)) as f32;
+            }
+        }
     }
 }

@@ -50,7 +50,13 @@ struct LayerNorm {
 }
 
 /// Calls `f` with each row of `width` elements of `from`, and the same row of `to`.
-fn each_row(cx: &RunCx<'_>, from: &[f32], to: &mut [f32], width: usize, f: impl Fn(&[f32], &mut [f32]) + Sync) {
+fn each_row(
+    cx: &RunCx<'_>,
+    from: &[f32],
+    to: &mut [f32],
+    width: usize,
+    f: impl Fn(&[f32], &mut [f32]) + Sync,
+) {
     let rows = from.len() / width.max(1);
     let to = DisjointMut::new(to);
     let (tasks, each) = crate::gemm::share(rows, from.len() * 8, cx.team().threads());

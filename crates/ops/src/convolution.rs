@@ -28,12 +28,7 @@ impl Convolution {
     ///
     /// # Errors
     /// When the shapes do not fit.
-    pub fn new(
-        x: &[usize],
-        w: &[usize],
-        groups: usize,
-        window: &Window,
-    ) -> Result<Convolution, KernelError> {
+    pub fn new(x: &[usize], w: &[usize], groups: usize, window: &Window) -> Result<Convolution, KernelError> {
         let misfit =
             |what| KernelError::Shape { what, shapes: vec![Shape::from_slice(x), Shape::from_slice(w)] };
         let ([batch, channels, spatial @ ..], [maps, per_group, kernel @ ..]) = (x, w) else {

@@ -41,7 +41,13 @@ impl FusedActivation {
             FusedActivation::Relu => x.max(0.0),
             FusedActivation::Tanh => x.tanh(),
             FusedActivation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            FusedActivation::LeakyRelu(alpha) => if x < 0.0 { alpha * x } else { x },
+            FusedActivation::LeakyRelu(alpha) => {
+                if x < 0.0 {
+                    alpha * x
+                } else {
+                    x
+                }
+            }
             FusedActivation::Clip(low, high) => x.max(low).min(high),
             FusedActivation::HardSigmoid(alpha, beta) => (alpha * x + beta).clamp(0.0, 1.0),
         }

@@ -15,12 +15,16 @@ pub(crate) enum ClassLabels {
 
 impl ClassLabels {
     /// From the attributes `strings` and `integers`, whichever is there.
-    pub(crate) fn read(attributes: &Attributes, strings: &str, integers: &str) -> Result<ClassLabels, BuildError> {
+    pub(crate) fn read(
+        attributes: &Attributes,
+        strings: &str,
+        integers: &str,
+    ) -> Result<ClassLabels, BuildError> {
         match attributes.opt_strings(strings)?.filter(|list| !list.is_empty()) {
             Some(list) => Ok(ClassLabels::Strings(Vec::from(list))),
             None => {
                 let list = attributes.opt_ints(integers)?.unwrap_or(&[]);
-                Ok(ClassLabels::Integers(list.iter().copied().collect()))
+                Ok(ClassLabels::Integers(Vec::from(list)))
             }
         }
     }

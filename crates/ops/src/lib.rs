@@ -51,6 +51,5 @@ mod variadic;
 pub mod window;
 
 pub use onnx::NEWEST;
-pub use table::KERNELS;
 pub use onnx::mat_mul::Shapes as MatMulShapes;
 pub use table::{KERNELS, portable};

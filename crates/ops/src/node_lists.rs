@@ -69,7 +69,10 @@ pub(crate) fn ensemble(
     let places: HashMap<(i64, i64), usize> =
         trees.iter().zip(ids).enumerate().map(|(at, (&tree, &id))| ((tree, id), at)).collect();
     let find = |tree: i64, id: i64| {
-        places.get(&(tree, id)).copied().ok_or_else(|| unsupported("a node id", id, "its tree has no such node"))
+        places
+            .get(&(tree, id))
+            .copied()
+            .ok_or_else(|| unsupported("a node id", id, "its tree has no such node"))
     };
     let mut nodes = Vec::with_capacity(count);
     let mut roots = Vec::new();
@@ -98,7 +101,11 @@ pub(crate) fn ensemble(
     let weights = reals(attributes, &format!("{prefix}_weights"))?.unwrap_or_default();
     let (leaf_trees, leaf_ids, leaf_targets) = (list("treeids")?, list("nodeids")?, list("ids")?);
     if [leaf_trees.len(), leaf_ids.len(), leaf_targets.len()] != [weights.len(); 3] {
-        return Err(unsupported(&format!("{prefix}_weights"), weights.len(), "there is one for each leaf's target"));
+        return Err(unsupported(
+            &format!("{prefix}_weights"),
+            weights.len(),
+            "there is one for each leaf's target",
+        ));
     }
     for (at, &weight) in weights.iter().enumerate() {
         let target = usize::try_from(leaf_targets[at])

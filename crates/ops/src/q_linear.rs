@@ -34,7 +34,8 @@ pub(crate) fn write(
         return Err(misfit("there is one scale and one zero point", &[&[scale.len()], &[zero.len()]]));
     }
     let target = Target::of(dtype).ok_or_else(|| wrong_type(cx, index + 1, "UINT8 or INT8"))?;
-    let codes: Vec<i32> = values.iter().map(|v| target.code(v / scale[0], zero[0], Overflow::Saturate)).collect();
+    let codes: Vec<i32> =
+        values.iter().map(|v| target.code(v / scale[0], zero[0], Overflow::Saturate)).collect();
     let mut out = cx.alloc(dtype, shape)?;
     write_codes(&mut out, &codes);
     cx.set(0, out.freeze());

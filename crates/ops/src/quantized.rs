@@ -34,7 +34,7 @@ pub(crate) fn integers(cx: &RunCx<'_>, index: usize, tensor: &Tensor) -> Result<
         DType::Int2 => small(&|c| bits::sign_extend(u64::from(c), 2) as i32),
         DType::Uint16 => Ok(tensor.as_slice::<u16>()?.iter().map(|&v| i32::from(v)).collect()),
         DType::Int16 => Ok(tensor.as_slice::<i16>()?.iter().map(|&v| i32::from(v)).collect()),
-        DType::Int32 => Ok(tensor.as_slice::<i32>()?.iter().copied().collect()),
+        DType::Int32 => Ok(Vec::from(tensor.as_slice::<i32>()?)),
         _ => Err(wrong_type(cx, index, "integers of at most 32 bits")),
     }
 }

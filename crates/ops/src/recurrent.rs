@@ -503,6 +503,9 @@ pub(crate) fn run<W: Wide>(
     Ok(all)
 }
 
+/// The extents, X and the weights of a call.
+pub(crate) type Read<W> = (Extents, Vec<W>, Weights<W>);
+
 /// Reads X and the weights of inputs 1 (W), 2 (R) and 3 (B).
 ///
 /// # Errors
@@ -511,7 +514,7 @@ pub(crate) fn weights<T: Real>(
     cx: &RunCx<'_>,
     node: &Recurrent,
     gates: usize,
-) -> Result<(Extents, Vec<T::Wide>, Weights<T::Wide>), KernelError> {
+) -> Result<Read<T::Wide>, KernelError> {
     let (x, w, r) = (cx.dense(0)?, cx.dense(1)?, cx.dense(2)?);
     let extents = Extents::new(cx, node, gates, w.shape(), r.shape())?;
     let b = per_direction::<T>(

@@ -13,12 +13,23 @@ pub(crate) struct Places {
 
 /// `(sum - mean) / deviation * gamma + beta` with the mean taken off, or without, as `centred` says. Outputs: the result,
 /// mean, inverse deviation, sum.
-pub(crate) fn run(cx: &mut RunCx<'_>, places: &Places, epsilon: f64, centred: bool) -> Result<(), KernelError> {
+pub(crate) fn run(
+    cx: &mut RunCx<'_>,
+    places: &Places,
+    epsilon: f64,
+    centred: bool,
+) -> Result<(), KernelError> {
     let (dtype, shape, mut x) = input(cx, 0)?;
     let ((_, skip_shape, skip), (_, _, gamma)) = (input(cx, 1)?, input(cx, 2)?);
     let width = shape.last().copied().unwrap_or(1).max(1);
-    if skip.is_empty() || !x.len().is_multiple_of(skip.len()) || !shape.ends_with(&skip_shape[skip_shape.len().min(1)..]) {
-        return Err(misfit("the skipped input is as large, or one for the whole batch", &[&shape, &skip_shape]));
+    if skip.is_empty()
+        || !x.len().is_multiple_of(skip.len())
+        || !shape.ends_with(&skip_shape[skip_shape.len().min(1)..])
+    {
+        return Err(misfit(
+            "the skipped input is as large, or one for the whole batch",
+            &[&shape, &skip_shape],
+        ));
     }
     x.iter_mut().enumerate().for_each(|(at, v)| *v += skip[at % skip.len()]);
     let row = |values: Option<(DType, heirloom_mem::Shape, Vec<f64>)>| match values {
@@ -44,9 +55,11 @@ pub(crate) fn run(cx: &mut RunCx<'_>, places: &Places, epsilon: f64, centred: bo
         let factor = 1.0 / (square + epsilon).sqrt();
         means.push(mean);
         factors.push(factor);
-        out.extend(row.iter().enumerate().map(|(at, v)| {
-            (v - mean) * factor * gamma[at] + beta.as_ref().map_or(0.0, |b| b[at])
-        }));
+        out.extend(
+            row.iter()
+                .enumerate()
+                .map(|(at, v)| (v - mean) * factor * gamma[at] + beta.as_ref().map_or(0.0, |b| b[at])),
+        );
     }
     let mut kept = shape.clone();
     if let Some(last) = kept.last_mut() {

@@ -27,7 +27,10 @@ pub(crate) fn inputs(cx: &RunCx<'_>, kinds: usize) -> Result<(f64, i64, Vec<Trai
     let count = list(cx, 1)?.first().copied().unwrap_or(0);
     let each = (cx.input_count() - 2) / kinds;
     if each * kinds + 2 != cx.input_count() {
-        return Err(KernelError::Other(format!("each parameter has {kinds} inputs; {} are given", cx.input_count() - 2)));
+        return Err(KernelError::Other(format!(
+            "each parameter has {kinds} inputs; {} are given",
+            cx.input_count() - 2
+        )));
     }
     let mut trained = Vec::with_capacity(each);
     for at in 0..each {
@@ -36,7 +39,10 @@ pub(crate) fn inputs(cx: &RunCx<'_>, kinds: usize) -> Result<(f64, i64, Vec<Trai
         for kind in 1..kinds {
             let (_, other, list) = input(cx, 2 + kind * each + at)?;
             if other != shape {
-                return Err(misfit("a parameter, its gradient and its states have one shape", &[&shape, &other]));
+                return Err(misfit(
+                    "a parameter, its gradient and its states have one shape",
+                    &[&shape, &other],
+                ));
             }
             values.push(list);
         }

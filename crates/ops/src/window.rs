@@ -114,12 +114,7 @@ impl Window {
     ///
     /// # Errors
     /// When it has another number of elements.
-    pub fn one_of(
-        list: &[i64],
-        axis: usize,
-        rank: usize,
-        what: &'static str,
-    ) -> Result<usize, KernelError> {
+    pub fn one_of(list: &[i64], axis: usize, rank: usize, what: &'static str) -> Result<usize, KernelError> {
         match list.len() {
             0 => Ok(1),
             len if len == rank => Ok(list[axis] as usize),
@@ -253,12 +248,7 @@ pub fn for_each_window(axes: &[Axis], mut f: impl FnMut(usize, &[usize], &[(usiz
 }
 
 /// Calls `f` with the input place of each of a window's taps, in order.
-pub fn for_each_tap(
-    axes: &[Axis],
-    index: &[usize],
-    taps: &[(usize, usize)],
-    mut f: impl FnMut(usize),
-) {
+pub fn for_each_tap(axes: &[Axis], index: &[usize], taps: &[(usize, usize)], mut f: impl FnMut(usize)) {
     fn go(axes: &[Axis], index: &[usize], taps: &[(usize, usize)], base: usize, f: &mut impl FnMut(usize)) {
         let (axis, (from, to)) = (&axes[0], taps[0]);
         for tap in from..to {

@@ -69,7 +69,10 @@ fn shares(profile: &Profile, calls: usize, wall: Duration) -> Vec<Share> {
 
 fn show(shares: &[Share]) {
     for Share { op, nodes, ms_per_call, fraction } in shares {
-        out::line(&format!("  {op:<24}{ms_per_call:>10.3} ms/call{:>7.1} %{nodes:>6} nodes", 100.0 * fraction));
+        out::line(&format!(
+            "  {op:<24}{ms_per_call:>10.3} ms/call{:>7.1} %{nodes:>6} nodes",
+            100.0 * fraction
+        ));
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use heirloom::runtime::{Prepack, PreparedStore, StoreOptions};
-use heirloom::{CallOptions, Engine, EngineOptions, Feeds, Model, OpenOptions, Outputs, Profile, Session, State, Value};
+use heirloom::{
+    CallOptions, Engine, EngineOptions, Feeds, Model, OpenOptions, Outputs, Profile, Session, State, Value,
+};
 use serde_json::json;
 
 use crate::error::CliError;
@@ -79,8 +81,11 @@ impl Runner {
             Runner::State(session, state) => {
                 let kept: Vec<String> = session.state_spec().into_iter().map(|slot| slot.input).collect();
                 if state.is_none() {
-                    let initial: Feeds<'_> =
-                        all.clone().filter(|(n, _)| kept.contains(n)).map(|(n, v)| (n.as_str(), v.clone())).collect();
+                    let initial: Feeds<'_> = all
+                        .clone()
+                        .filter(|(n, _)| kept.contains(n))
+                        .map(|(n, v)| (n.as_str(), v.clone()))
+                        .collect();
                     *state = Some(session.make_state(initial)?);
                 }
                 let feeds: Feeds<'_> =
@@ -113,7 +118,8 @@ impl Carried<'_> {
                 continue;
             }
             let value = outputs.get(output).cloned();
-            let value = value.ok_or_else(|| CliError::Message(format!("the model has no output `{output}`")))?;
+            let value =
+                value.ok_or_else(|| CliError::Message(format!("the model has no output `{output}`")))?;
             match have {
                 Some(at) => self.values[at].1 = value,
                 None => self.values.push((input.into(), value)),
@@ -134,7 +140,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         true => Prepack::On(Arc::new(PreparedStore::new(StoreOptions::default()).map_err(|e| message(&e))?)),
         false => Prepack::Off,
     };
-    let options = heirloom::SessionOptions { prepack, free_symbols: args.free_symbols, ..engine.session_options() };
+    let options =
+        heirloom::SessionOptions { prepack, free_symbols: args.free_symbols, ..engine.session_options() };
     let session = Session::new(model, engine.registry(), options).map_err(|e| message(&e))?;
     let created = started.elapsed();
     let mut runner = match session.state_spec().is_empty() {
@@ -166,7 +173,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
             runner.reset();
             carried.values.clear();
         }
-        let options = if began.elapsed().as_secs_f64() < seconds * 0.2 { CallOptions::default() } else { options };
+        let options =
+            if began.elapsed().as_secs_f64() < seconds * 0.2 { CallOptions::default() } else { options };
         let started = Instant::now();
         let outputs = runner.call(&calls[at], &carried.values, &options)?;
         let time = started.elapsed().as_secs_f64();

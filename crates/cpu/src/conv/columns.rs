@@ -59,8 +59,10 @@ impl Windows<'_> {
         let reach = offset[outer.len()] * last.dilation;
         // Places of the last axis whose element lies in the input.
         let inside_from = last.before.saturating_sub(reach).div_ceil(last.stride).min(last.output);
-        let inside_to =
-            (last.input + last.before).saturating_sub(reach).div_ceil(last.stride).clamp(inside_from, last.output);
+        let inside_to = (last.input + last.before)
+            .saturating_sub(reach)
+            .div_ceil(last.stride)
+            .clamp(inside_from, last.output);
         let (mut at, mut filled) = (columns.0, 0);
         while at < columns.1 {
             let (row, first) = (at / last.output, at % last.output);
@@ -77,7 +79,8 @@ impl Windows<'_> {
                 }
                 scale *= axis.input;
             }
-            let (from, until) = (inside_from.clamp(first, first + count), inside_to.clamp(first, first + count));
+            let (from, until) =
+                (inside_from.clamp(first, first + count), inside_to.clamp(first, first + count));
             if !inside || from >= until {
                 to.fill(0.0);
                 continue;

@@ -37,8 +37,10 @@ pub(super) fn run(call: &Call<'_>, cx: &RunCx<'_>, out: &mut [f32]) {
                     let line = &mut phases[(row * columns.stride + phase) * width..][..width];
                     // Element i of a phase is padded element i * stride + phase.
                     let first = columns.before.saturating_sub(phase).div_ceil(columns.stride).min(width);
-                    let from = first * columns.stride + phase - columns.before.min(first * columns.stride + phase);
-                    let count = columns.input.saturating_sub(from).div_ceil(columns.stride).min(width - first);
+                    let from =
+                        first * columns.stride + phase - columns.before.min(first * columns.stride + phase);
+                    let count =
+                        columns.input.saturating_sub(from).div_ceil(columns.stride).min(width - first);
                     line[..first].fill(0.0);
                     line[first + count..].fill(0.0);
                     let x = x[from.min(columns.input)..].iter().step_by(columns.stride);

@@ -82,11 +82,21 @@ impl Product<'_> {
     ///
     /// # Errors
     /// When the call is cancelled.
-    pub(crate) fn run(&self, out: &mut [f32], team: &dyn Team, cancel: &CancelToken) -> Result<(), Cancelled> {
+    pub(crate) fn run(
+        &self,
+        out: &mut [f32],
+        team: &dyn Team,
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         self.run_shared(&DisjointMut::new(out), team, cancel)
     }
 
-    fn run_shared(&self, out: &DisjointMut<'_, f32>, team: &dyn Team, cancel: &CancelToken) -> Result<(), Cancelled> {
+    fn run_shared(
+        &self,
+        out: &DisjointMut<'_, f32>,
+        team: &dyn Team,
+        cancel: &CancelToken,
+    ) -> Result<(), Cancelled> {
         let Product { m, n, k, .. } = *self;
         if m == 0 || n == 0 {
             return Ok(());
@@ -128,7 +138,11 @@ impl Product<'_> {
                     let columns = (at, (at + COLUMNS).min(end));
                     for depth in (0..k.max(1)).step_by(DEPTH) {
                         let depth = (depth, (depth + DEPTH).min(k));
-                        let block = Block { b: &panels[at / PANEL * PANEL * k + depth.0 * PANEL..], row: PANEL, panel: PANEL * k };
+                        let block = Block {
+                            b: &panels[at / PANEL * PANEL * k + depth.0 * PANEL..],
+                            row: PANEL,
+                            panel: PANEL * k,
+                        };
                         self.block(part.rows, columns, depth, block, out);
                     }
                 }
@@ -136,7 +150,8 @@ impl Product<'_> {
             Right::Rows(b, ldb) => {
                 for depth in (0..k.max(1)).step_by(DEPTH) {
                     let depth = (depth, (depth + DEPTH).min(k));
-                    let block = Block { b: &b[(depth.0 * ldb + first).min(b.len())..], row: ldb, panel: PANEL };
+                    let block =
+                        Block { b: &b[(depth.0 * ldb + first).min(b.len())..], row: ldb, panel: PANEL };
                     self.block(part.rows, (first, end), depth, block, out);
                 }
             }

@@ -88,7 +88,13 @@ impl Kernel for Gru {
                 call.step(cx, from, candidate_panels, n, bias, (&mut scaled, n))?;
                 for b in 0..batch {
                     let gates = &gates[b * width..][..width];
-                    cell::gru_state(self.isa, gates, &scaled[b * n..][..n], self.after, &mut hidden[b * n..][..n]);
+                    cell::gru_state(
+                        self.isa,
+                        gates,
+                        &scaled[b * n..][..n],
+                        self.after,
+                        &mut hidden[b * n..][..n],
+                    );
                 }
                 let at = e.all_at(time, d, 0);
                 all[at..at + batch * n].iter_mut().zip(&*hidden).for_each(|(a, &h)| *a = h);

@@ -52,9 +52,21 @@ impl Kernel for Lstm {
         let Some(call) = Call::new(cx, &self.node, 4, self.isa)? else { return self.portable.run(cx) };
         let (e, width) = (&call.extents, call.width);
         let (n, batch) = (e.hidden, e.batch);
-        let biases = heirloom_ops::recurrent::per_direction_f32(cx, 3, e.directions, 2 * width, "B is [directions, 8 * hidden]")?;
+        let biases = heirloom_ops::recurrent::per_direction_f32(
+            cx,
+            3,
+            e.directions,
+            2 * width,
+            "B is [directions, 8 * hidden]",
+        )?;
         let peepholes = match cx.opt_tensor(7)? {
-            Some(_) => heirloom_ops::recurrent::per_direction_f32(cx, 7, e.directions, 3 * n, "P is [directions, 3 * hidden]")?,
+            Some(_) => heirloom_ops::recurrent::per_direction_f32(
+                cx,
+                7,
+                e.directions,
+                3 * n,
+                "P is [directions, 3 * hidden]",
+            )?,
             None => Vec::new(),
         };
         let mut inputs = call.inputs(cx, &self.w, |d| {
@@ -68,7 +80,8 @@ impl Kernel for Lstm {
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
             let panels = &held.floats()[d * each..][..each];
             let peepholes = peepholes.get(d * 3 * n..(d + 1) * 3 * n).unwrap_or(&[]);
-            let (hidden, cells) = (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
+            let (hidden, cells) =
+                (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
             for step in 0..e.steps {
                 let time = if *reverse { e.steps - 1 - step } else { step };
                 let gates = &mut inputs.parts[d][time * batch * width..][..batch * width];

@@ -66,7 +66,12 @@ impl Call {
     }
 
     /// The products of all inputs with W, and the biases of both sides where `both` says so, else the inputs' alone.
-    fn inputs(&self, cx: &RunCx<'_>, panels: &Panels, bias: impl Fn(usize) -> Vec<f32>) -> Result<Inputs, KernelError> {
+    fn inputs(
+        &self,
+        cx: &RunCx<'_>,
+        panels: &Panels,
+        bias: impl Fn(usize) -> Vec<f32>,
+    ) -> Result<Inputs, KernelError> {
         let Extents { steps, batch, input, directions, .. } = self.extents;
         let (x, w) = (cx.dense(0)?, cx.dense(1)?);
         let w = w.as_slice::<f32>()?;
@@ -97,13 +102,21 @@ impl Call {
     }
 
     /// Panels of rows `rows` of each direction's R.
-    fn states(&self, cx: &RunCx<'_>, panels: &Panels, rows: std::ops::Range<usize>) -> Result<Held, KernelError> {
+    fn states(
+        &self,
+        cx: &RunCx<'_>,
+        panels: &Panels,
+        rows: std::ops::Range<usize>,
+    ) -> Result<Held, KernelError> {
         let hidden = self.extents.hidden;
         let r = cx.dense(2)?;
         let r = r.as_slice::<f32>()?;
         let size = self.width * hidden;
         panels.get(cx, self.extents.directions, (hidden, rows.len()), |d| {
-            Box::new(Transposed { data: &r[d * size + rows.start * hidden..][..rows.len() * hidden], stride: hidden })
+            Box::new(Transposed {
+                data: &r[d * size + rows.start * hidden..][..rows.len() * hidden],
+                stride: hidden,
+            })
         })
     }
 
@@ -119,7 +132,8 @@ impl Call {
     ) -> Result<(), KernelError> {
         let Extents { batch, hidden, .. } = self.extents;
         let b = Right::Packed(panels);
-        let product = Product { isa: self.isa, m: batch, n, k: hidden, a: states, lda: hidden, b, start, ldo };
+        let product =
+            Product { isa: self.isa, m: batch, n, k: hidden, a: states, lda: hidden, b, start, ldo };
         Ok(product.run(out, cx.team(), cx.cancel())?)
     }
 }

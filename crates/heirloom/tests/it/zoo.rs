@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use heirloom::{CachePolicy, CallOptions, Engine, EngineOptions, Model, OpenOptions, Outputs, Session, State, Tensor};
+use heirloom::{
+    CachePolicy, CallOptions, Engine, EngineOptions, Model, OpenOptions, Outputs, Session, State, Tensor,
+};
 use heirloom_testkit::models::cache_folder;
 
 struct Subject {
@@ -90,8 +92,11 @@ impl Subject {
         let mut state = self.zeros();
         (0..CALLS)
             .map(|call| {
-                let feeds: Vec<_> = self.feeds(stream, call).into_iter().chain(state.iter().cloned()).collect();
-                let outputs = session.run(feeds.into_iter().collect::<heirloom::Feeds<'_>>(), &CallOptions::default()).unwrap();
+                let feeds: Vec<_> =
+                    self.feeds(stream, call).into_iter().chain(state.iter().cloned()).collect();
+                let outputs = session
+                    .run(feeds.into_iter().collect::<heirloom::Feeds<'_>>(), &CallOptions::default())
+                    .unwrap();
                 for ((_, value), (output, ..)) in state.iter_mut().zip(self.pairs) {
                     *value = outputs[output].as_tensor().unwrap().clone();
                 }
@@ -109,7 +114,9 @@ impl Subject {
 /// All FLOAT outputs, bit for bit.
 fn bits(outputs: &Outputs) -> Vec<u32> {
     let tensors = outputs.iter().map(|(_, value)| value.as_tensor().unwrap().clone());
-    tensors.flat_map(|t| t.as_slice::<f32>().unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>()).collect()
+    tensors
+        .flat_map(|t| t.as_slice::<f32>().unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `DynamicQuantizeMatMul`: a product whose left side is quantized on the way, plus a bias.
 
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_mem::DType;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::only;
 use crate::elementwise::Plain;

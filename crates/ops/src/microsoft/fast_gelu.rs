@@ -20,7 +20,10 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         let (dtype, shape, mut x) = input(cx, 0)?;
         if let Some((_, bias_shape, bias)) = opt_input(cx, 1)? {
             if bias.is_empty() || bias_shape.last() != shape.last() {
-                return Err(misfit("the bias has an element for each of the last axis", &[&shape, &bias_shape]));
+                return Err(misfit(
+                    "the bias has an element for each of the last axis",
+                    &[&shape, &bias_shape],
+                ));
             }
             x.iter_mut().enumerate().for_each(|(at, v)| *v += bias[at % bias.len()]);
         }

@@ -42,7 +42,8 @@ fn exchange(shape: &mut [usize], values: &mut [f64]) {
     let [.., rows, columns] = shape else { return };
     let (r, c) = (*rows, *columns);
     for matrix in values.chunks_exact_mut((r * c).max(1)) {
-        let turned: Vec<f64> = (0..c).flat_map(|j| (0..r).map(move |i| (i, j))).map(|(i, j)| matrix[i * c + j]).collect();
+        let turned: Vec<f64> =
+            (0..c).flat_map(|j| (0..r).map(move |i| (i, j))).map(|(i, j)| matrix[i * c + j]).collect();
         matrix.iter_mut().zip(turned).for_each(|(m, t)| *m = t);
     }
     (*rows, *columns) = (c, r);

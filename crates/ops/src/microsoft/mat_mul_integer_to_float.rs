@@ -1,7 +1,7 @@
 //! `MatMulIntegerToFloat`: `MatMulInteger`, times the scales, plus a bias.
 
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_mem::DType;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::only;
 use crate::elementwise::Plain;

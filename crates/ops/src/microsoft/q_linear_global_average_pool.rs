@@ -1,7 +1,7 @@
 //! `QLinearGlobalAveragePool`: the mean over all spatial axes of a quantized tensor, quantized.
 
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_mem::Shape;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
 use crate::elementwise::Plain;

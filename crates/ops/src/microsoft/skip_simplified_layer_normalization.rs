@@ -20,7 +20,9 @@ struct SkipSimplifiedLayerNormalization {
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["epsilon"])?;
-    Ok(Box::new(SkipSimplifiedLayerNormalization { epsilon: f64::from(cx.node.attributes.float_or("epsilon", 1e-12)?) }))
+    Ok(Box::new(SkipSimplifiedLayerNormalization {
+        epsilon: f64::from(cx.node.attributes.float_or("epsilon", 1e-12)?),
+    }))
 }
 
 impl Kernel for SkipSimplifiedLayerNormalization {

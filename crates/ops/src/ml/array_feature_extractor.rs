@@ -35,7 +35,12 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     }
     for &index in &indices {
         if index < 0 || index as usize >= extent {
-            return Err(KernelError::Range { what: "an index", value: index, low: 0, high: extent as i64 - 1 });
+            return Err(KernelError::Range {
+                what: "an index",
+                value: index,
+                low: 0,
+                high: extent as i64 - 1,
+            });
         }
     }
     // A vector is one row.

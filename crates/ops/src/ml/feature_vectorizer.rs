@@ -25,7 +25,8 @@ struct FeatureVectorizer {
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["inputdimensions"])?;
     let list = cx.node.attributes.opt_ints("inputdimensions")?.unwrap_or(&[]);
-    let width = |&w: &i64| usize::try_from(w).map_err(|_| unsupported("inputdimensions", w, "it is not negative"));
+    let width =
+        |&w: &i64| usize::try_from(w).map_err(|_| unsupported("inputdimensions", w, "it is not negative"));
     Ok(Box::new(FeatureVectorizer { widths: list.iter().map(width).collect::<Result<_, _>>()? }))
 }
 

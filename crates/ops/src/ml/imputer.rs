@@ -23,16 +23,19 @@ enum Imputer {
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
-    only(cx, &["imputed_value_floats", "imputed_value_int64s", "replaced_value_float", "replaced_value_int64"])?;
+    only(
+        cx,
+        &["imputed_value_floats", "imputed_value_int64s", "replaced_value_float", "replaced_value_int64"],
+    )?;
     let attributes = &cx.node.attributes;
     if let Some(list) = attributes.opt_floats("imputed_value_floats")?.filter(|list| !list.is_empty()) {
         let missing = attributes.float_or("replaced_value_float", 0.0)?;
-        return Ok(Box::new(Imputer::Floats { values: list.iter().copied().collect(), missing }));
+        return Ok(Box::new(Imputer::Floats { values: Vec::from(list), missing }));
     }
     match attributes.opt_ints("imputed_value_int64s")?.filter(|list| !list.is_empty()) {
         Some(list) => {
             let missing = attributes.int_or("replaced_value_int64", 0)?;
-            Ok(Box::new(Imputer::Integers { values: list.iter().copied().collect(), missing }))
+            Ok(Box::new(Imputer::Integers { values: Vec::from(list), missing }))
         }
         None => Err(unsupported("imputed_value_floats", "nothing", "there is a value to put in")),
     }
@@ -54,7 +57,9 @@ impl Kernel for Imputer {
             }
             Imputer::Integers { values, missing } if x.dtype() == DType::Int64 && fits(values.len()) => {
                 let pairs = out.elements_mut::<i64>().iter_mut().zip(x.as_slice::<i64>()?).enumerate();
-                pairs.for_each(|(at, (o, &v))| *o = if v == *missing { values[at % width % values.len()] } else { v });
+                pairs.for_each(|(at, (o, &v))| {
+                    *o = if v == *missing { values[at % width % values.len()] } else { v }
+                });
             }
             Imputer::Floats { .. } if x.dtype() != DType::Float => return Err(wrong_type(cx, 0, "FLOAT")),
             Imputer::Integers { .. } if x.dtype() != DType::Int64 => return Err(wrong_type(cx, 0, "INT64")),

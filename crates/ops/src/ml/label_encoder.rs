@@ -62,7 +62,7 @@ impl Labels {
             return Ok(Some(Labels::Integers(DType::Int64, vec![value])));
         }
         if !single && let Some(values) = attributes.opt_ints(&integers)? {
-            return Ok(Some(Labels::Integers(DType::Int64, values.iter().copied().collect())));
+            return Ok(Some(Labels::Integers(DType::Int64, Vec::from(values))));
         }
         let floats = full("float");
         if single && let Some(value) = attributes.opt_float(&floats)? {

@@ -28,7 +28,14 @@ struct LinearClassifier {
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(
         cx,
-        &["classlabels_ints", "classlabels_strings", "coefficients", "intercepts", "multi_class", "post_transform"],
+        &[
+            "classlabels_ints",
+            "classlabels_strings",
+            "coefficients",
+            "intercepts",
+            "multi_class",
+            "post_transform",
+        ],
     )?;
     let attributes = &cx.node.attributes;
     let labels = ClassLabels::read(attributes, "classlabels_strings", "classlabels_ints")?;

@@ -32,7 +32,11 @@ impl Linear {
         let coefficients = wide(attributes.floats("coefficients")?);
         let intercepts = wide(attributes.opt_floats("intercepts")?.unwrap_or(&[]));
         if targets == 0 || !coefficients.len().is_multiple_of(targets) {
-            return Err(unsupported("coefficients", coefficients.len(), &format!("there are {targets} targets")));
+            return Err(unsupported(
+                "coefficients",
+                coefficients.len(),
+                &format!("there are {targets} targets"),
+            ));
         }
         Ok(Linear { coefficients, intercepts, targets })
     }
@@ -41,7 +45,10 @@ impl Linear {
     pub(crate) fn scores(&self, cx: &RunCx<'_>) -> Result<(usize, Vec<f64>), KernelError> {
         let (count, width, values) = rows(cx, 0)?;
         if width * self.targets != self.coefficients.len() {
-            return Err(misfit("a row has a feature for each coefficient", &[&[count, width], &[self.coefficients.len()]]));
+            return Err(misfit(
+                "a row has a feature for each coefficient",
+                &[&[count, width], &[self.coefficients.len()]],
+            ));
         }
         let mut scores = Vec::with_capacity(count * self.targets);
         for row in values.chunks_exact(width.max(1)) {
@@ -63,7 +70,8 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["coefficients", "intercepts", "post_transform", "targets"])?;
     let attributes = &cx.node.attributes;
     let targets = attributes.int_or("targets", 1)?;
-    let targets = usize::try_from(targets).map_err(|_| unsupported("targets", targets, "it is not negative"))?;
+    let targets =
+        usize::try_from(targets).map_err(|_| unsupported("targets", targets, "it is not negative"))?;
     let post = PostTransform::named(attributes.opt_string("post_transform")?)?;
     Ok(Box::new(LinearRegressor { linear: Linear::read(cx, targets)?, post }))
 }

@@ -35,14 +35,20 @@ impl Kernel for OneHotEncoder {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (shape, places): (Shape, Vec<Option<usize>>) = match (&self.categories, cx.value(0)) {
             (ClassLabels::Strings(list), Some(Value::Strings(strings))) => {
-                let place = |s: &Box<[u8]>| list.iter().position(|c| c == s);
-                (strings.shape.clone(), strings.elements.iter().map(place).collect())
+                let places = strings.elements.iter().map(|s| list.iter().position(|c| c == s));
+                (strings.shape.clone(), places.collect())
             }
             (ClassLabels::Integers(list), _) => {
                 let (shape, values) = features(cx, 0)?;
                 (shape, values.iter().map(|&v| list.iter().position(|&c| c == v as i64)).collect())
             }
-            _ => return Err(KernelError::InputType { index: 0, expected: "strings".into(), actual: "tensor".into() }),
+            _ => {
+                return Err(KernelError::InputType {
+                    index: 0,
+                    expected: "strings".into(),
+                    actual: "tensor".into(),
+                });
+            }
         };
         if !self.zeros && places.iter().any(Option::is_none) {
             return Err(KernelError::Other("an element belongs to no category".into()));

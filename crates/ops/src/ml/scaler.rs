@@ -23,7 +23,7 @@ struct Scaler {
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &["offset", "scale"])?;
     let list = |name| -> Result<Vec<f32>, BuildError> {
-        Ok(cx.node.attributes.opt_floats(name)?.unwrap_or(&[]).iter().copied().collect())
+        Ok(Vec::from(cx.node.attributes.opt_floats(name)?.unwrap_or(&[])))
     };
     Ok(Box::new(Scaler { offset: list("offset")?, scale: list("scale")? }))
 }

@@ -32,7 +32,9 @@ pub(crate) fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
     Some(match tensor.dtype() {
         DType::Float => bytes.as_chunks::<4>().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect(),
         DType::Double => bytes.as_chunks::<8>().0.iter().map(|&b| f64::from_le_bytes(b)).collect(),
-        DType::Float16 => bytes.as_chunks::<2>().0.iter().map(|&b| half::f16::from_le_bytes(b).to_f64()).collect(),
+        DType::Float16 => {
+            bytes.as_chunks::<2>().0.iter().map(|&b| half::f16::from_le_bytes(b).to_f64()).collect()
+        }
         _ => return None,
     })
 }

@@ -31,8 +31,16 @@ struct TreeEnsembleClassifier {
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let own = [
-        "base_values", "base_values_as_tensor", "class_ids", "class_nodeids", "class_treeids", "class_weights",
-        "class_weights_as_tensor", "classlabels_int64s", "classlabels_strings", "post_transform",
+        "base_values",
+        "base_values_as_tensor",
+        "class_ids",
+        "class_nodeids",
+        "class_treeids",
+        "class_weights",
+        "class_weights_as_tensor",
+        "classlabels_int64s",
+        "classlabels_strings",
+        "post_transform",
     ];
     only(cx, &[&NODES[..], &own].concat())?;
     let attributes = &cx.node.attributes;
@@ -89,7 +97,10 @@ impl Kernel for TreeEnsembleClassifier {
         let (count, width, values) = rows(cx, 0)?;
         let trees = &self.trees;
         if width < trees.features {
-            return Err(misfit("a row has the features that the trees ask for", &[&[count, width], &[trees.features]]));
+            return Err(misfit(
+                "a row has the features that the trees ask for",
+                &[&[count, width], &[trees.features]],
+            ));
         }
         let (mut scores, mut named) = (vec![0.0; trees.targets], vec![false; trees.targets]);
         let (mut out, mut classes) = (Vec::with_capacity(count * trees.targets), Vec::with_capacity(count));

@@ -27,8 +27,16 @@ struct TreeEnsembleRegressor {
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let own = [
-        "aggregate_function", "base_values", "base_values_as_tensor", "n_targets", "post_transform", "target_ids",
-        "target_nodeids", "target_treeids", "target_weights", "target_weights_as_tensor",
+        "aggregate_function",
+        "base_values",
+        "base_values_as_tensor",
+        "n_targets",
+        "post_transform",
+        "target_ids",
+        "target_nodeids",
+        "target_treeids",
+        "target_weights",
+        "target_weights_as_tensor",
     ];
     only(cx, &[&NODES[..], &own].concat())?;
     let attributes = &cx.node.attributes;
@@ -43,7 +51,8 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         }
     };
     let targets = attributes.int("n_targets")?;
-    let targets = usize::try_from(targets).map_err(|_| unsupported("n_targets", targets, "it is not negative"))?;
+    let targets =
+        usize::try_from(targets).map_err(|_| unsupported("n_targets", targets, "it is not negative"))?;
     let base = reals(attributes, "base_values")?.unwrap_or_default();
     if !(base.is_empty() || base.len() == targets) {
         return Err(unsupported("base_values", base.len(), "there is one for each target"));
@@ -58,7 +67,10 @@ impl Kernel for TreeEnsembleRegressor {
         let (count, width, values) = rows(cx, 0)?;
         let trees = &self.trees;
         if width < trees.features {
-            return Err(misfit("a row has the features that the trees ask for", &[&[count, width], &[trees.features]]));
+            return Err(misfit(
+                "a row has the features that the trees ask for",
+                &[&[count, width], &[trees.features]],
+            ));
         }
         let (mut scores, mut named) = (vec![0.0; trees.targets], vec![false; trees.targets]);
         let mut out = Vec::with_capacity(count * trees.targets);

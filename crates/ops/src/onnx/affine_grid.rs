@@ -31,8 +31,15 @@ impl Kernel for AffineGrid {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (dtype, theta_shape, theta) = input(cx, 0)?;
         let size: Shape = list(cx, 1)?.iter().map(|&d| extent("an extent", d)).collect::<Result<_, _>>()?;
-        let fault = || misfit("theta is [batch, n, n + 1] for a size [batch, channels, n spatial extents]", &[&theta_shape, &size]);
-        let (&[batch, n, columns], [size_batch, _, spatial @ ..]) = (&*theta_shape, &*size) else { return Err(fault()) };
+        let fault = || {
+            misfit(
+                "theta is [batch, n, n + 1] for a size [batch, channels, n spatial extents]",
+                &[&theta_shape, &size],
+            )
+        };
+        let (&[batch, n, columns], [size_batch, _, spatial @ ..]) = (&*theta_shape, &*size) else {
+            return Err(fault());
+        };
         if batch != *size_batch || spatial.len() != n || columns != n + 1 || !(2..=3).contains(&n) {
             return Err(fault());
         }

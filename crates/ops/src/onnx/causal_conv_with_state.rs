@@ -24,7 +24,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let swish = match cx.node.attributes.opt_string("activation")? {
         None | Some(b"none") => false,
         Some(b"silu" | b"swish") => true,
-        Some(other) => return Err(unsupported("activation", String::from_utf8_lossy(other), "silu, swish and none are")),
+        Some(other) => {
+            return Err(unsupported("activation", String::from_utf8_lossy(other), "silu, swish and none are"));
+        }
     };
     Ok(Box::new(CausalConv { swish }))
 }
@@ -32,7 +34,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 impl Kernel for CausalConv {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let ((dtype, shape, x), (_, w_shape, w)) = (input(cx, 0)?, input(cx, 1)?);
-        let fault = || misfit("the input is [batch, channels, length], the weight [channels, 1, k]", &[&shape, &w_shape]);
+        let fault = || {
+            misfit("the input is [batch, channels, length], the weight [channels, 1, k]", &[&shape, &w_shape])
+        };
         let (&[batch, channels, length], &[maps, 1, k]) = (&*shape, &*w_shape) else { return Err(fault()) };
         if maps != channels || k == 0 {
             return Err(fault());

@@ -70,7 +70,12 @@ impl Kernel for CenterCropPad {
             let from = (from * x.shape().last().copied().unwrap_or(1) + last.0) * width;
             let to = (to * shape.last().copied().unwrap_or(1) + last.1) * width;
             let len = last.2 * width;
-            copy::into(&mut out.bytes_mut()[to..to + len], &bytes[from..from + len], copy::Purpose::Kernel, ledger);
+            copy::into(
+                &mut out.bytes_mut()[to..to + len],
+                &bytes[from..from + len],
+                copy::Purpose::Kernel,
+                ledger,
+            );
         });
         cx.set(0, out.freeze());
         Ok(())

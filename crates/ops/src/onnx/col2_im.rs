@@ -43,7 +43,9 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &Col2Im) -> Result<(), KernelError> {
     let x = cx.dense(0)?;
     let (image, block) = (list(cx, 1)?, list(cx, 2)?);
     let rank = image.len();
-    let fault = || misfit("the input is [batch, channels * block, windows] for the image and the block", &[x.shape()]);
+    let fault = || {
+        misfit("the input is [batch, channels * block, windows] for the image and the block", &[x.shape()])
+    };
     let &[batch, columns, windows] = x.shape() else { return Err(fault()) };
     if block.len() != rank || rank == 0 {
         return Err(fault());
@@ -54,7 +56,8 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &Col2Im) -> Result<(), KernelError> {
             let dilation = Window::one_of(&node.window.dilations, at, rank, "the number of dilations")?;
             let (before, after) = node.window.pads_of(at, rank)?;
             let (extent, kernel) = (extent("an extent", image[at])?, extent("an extent", block[at])?.max(1));
-            let room = (extent + before + after).checked_sub((kernel - 1) * dilation + 1).ok_or_else(fault)?;
+            let room =
+                (extent + before + after).checked_sub((kernel - 1) * dilation + 1).ok_or_else(fault)?;
             Ok(FoldAxis { extent, blocks: room / stride + 1, stride, dilation, before: before as isize })
         })
         .collect::<Result<_, KernelError>>()?;

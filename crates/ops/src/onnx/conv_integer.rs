@@ -54,7 +54,10 @@ pub(crate) fn sums(
     let (x_zero, w_zeros) = (zero_points(cx, zeros[0])?, zero_points(cx, zeros[1])?);
     let maps = w.shape()[0];
     if x_zero.len() != 1 || !(w_zeros.len() == 1 || w_zeros.len() == maps) {
-        return Err(misfit("there is one zero point of the input, and one or one for each map of the weight", &[w.shape()]));
+        return Err(misfit(
+            "there is one zero point of the input, and one or one for each map of the weight",
+            &[w.shape()],
+        ));
     }
     xs.iter_mut().for_each(|v| *v -= x_zero[0]);
     let per_map = ws.len() / maps.max(1);

@@ -62,8 +62,10 @@ impl Kernel for DeformConv {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let ((dtype, x_shape, x), (_, w_shape, w)) = (input(cx, 0)?, input(cx, 1)?);
         let (_, offset_shape, offsets) = input(cx, 2)?;
-        let fault = || misfit("input, weight and offsets fit each other", &[&x_shape, &w_shape, &offset_shape]);
-        let (&[batch, channels, ref spatial @ ..], &[maps, depth, ref kernel @ ..]) = (&*x_shape, &*w_shape) else {
+        let fault =
+            || misfit("input, weight and offsets fit each other", &[&x_shape, &w_shape, &offset_shape]);
+        let (&[batch, channels, ref spatial @ ..], &[maps, depth, ref kernel @ ..]) = (&*x_shape, &*w_shape)
+        else {
             return Err(fault());
         };
         let axes = self.window.axes(spatial, kernel)?;
@@ -71,7 +73,9 @@ impl Kernel for DeformConv {
         let rank = axes.len();
         let expected: Shape =
             [batch, self.offset_groups * taps * rank].into_iter().chain(outputs(&axes)).collect();
-        if depth * self.groups != channels || !maps.is_multiple_of(self.groups) || offset_shape != expected
+        if depth * self.groups != channels
+            || !maps.is_multiple_of(self.groups)
+            || offset_shape != expected
             || !channels.is_multiple_of(self.offset_groups)
         {
             return Err(fault());
@@ -99,12 +103,15 @@ impl Kernel for DeformConv {
                         for_each_index(&out_shape, |at, index| {
                             for (axis, p) in place.iter_mut().enumerate() {
                                 let a = &axes[axis];
-                                let offset = offsets[((offset_group * taps + tap) * rank + axis) * plane + at];
+                                let offset =
+                                    offsets[((offset_group * taps + tap) * rank + axis) * plane + at];
                                 let base = (index[axis] * a.stride + k[axis] * a.dilation) as f64;
                                 *p = base - a.before as f64 + offset;
                             }
-                            let factor = mask.as_ref().map_or(1.0, |m| m.2[(offset_group * taps + tap) * plane + at]);
-                            columns[(c * taps + tap) * plane + at] = factor * interpolated(x, spatial, &place);
+                            let factor =
+                                mask.as_ref().map_or(1.0, |m| m.2[(offset_group * taps + tap) * plane + at]);
+                            columns[(c * taps + tap) * plane + at] =
+                                factor * interpolated(x, spatial, &place);
                         });
                     });
                 }

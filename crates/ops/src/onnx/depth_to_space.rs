@@ -45,7 +45,9 @@ impl Kernel for DepthToSpace {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let b = self.block;
         let shape = crate::movement::shape_of(cx, 0)?;
-        let &[n, c, h, w] = &*shape else { return Err(misfit("the input is [batch, channels, height, width]", &[&shape])) };
+        let &[n, c, h, w] = &*shape else {
+            return Err(misfit("the input is [batch, channels, height, width]", &[&shape]));
+        };
         if !c.is_multiple_of(b * b) {
             return Err(misfit("the channels are a multiple of the block's elements", &[&shape]));
         }

@@ -44,13 +44,17 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         None | Some(b"linear" | b"bilinear") => Mode::Linear,
         Some(b"nearest") => Mode::Nearest,
         Some(b"cubic" | b"bicubic") => Mode::Cubic,
-        Some(other) => return Err(unsupported("mode", String::from_utf8_lossy(other), "there is no such mode")),
+        Some(other) => {
+            return Err(unsupported("mode", String::from_utf8_lossy(other), "there is no such mode"));
+        }
     };
     let padding = match attributes.opt_string("padding_mode")? {
         None | Some(b"zeros") => Padding::Zeros,
         Some(b"border") => Padding::Border,
         Some(b"reflection") => Padding::Reflection,
-        Some(other) => return Err(unsupported("padding_mode", String::from_utf8_lossy(other), "there is no such mode")),
+        Some(other) => {
+            return Err(unsupported("padding_mode", String::from_utf8_lossy(other), "there is no such mode"));
+        }
     };
     let align_corners = attributes.int_or("align_corners", 0)? != 0;
     Ok(Box::new(GridSample { align_corners, mode, padding }))
@@ -119,8 +123,14 @@ impl GridSample {
 impl Kernel for GridSample {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let ((dtype, x_shape, x), (_, grid_shape, grid)) = (input(cx, 0)?, input(cx, 1)?);
-        let fault = || misfit("the input is [batch, channels, n spatial extents], the grid [batch, places…, n]", &[&x_shape, &grid_shape]);
-        let ([batch, channels, spatial @ ..], [grid_batch, places @ .., n]) = (&*x_shape, &*grid_shape) else {
+        let fault = || {
+            misfit(
+                "the input is [batch, channels, n spatial extents], the grid [batch, places…, n]",
+                &[&x_shape, &grid_shape],
+            )
+        };
+        let ([batch, channels, spatial @ ..], [grid_batch, places @ .., n]) = (&*x_shape, &*grid_shape)
+        else {
             return Err(fault());
         };
         if batch != grid_batch || spatial.len() != *n || places.len() != *n || spatial.contains(&0) {
@@ -140,7 +150,8 @@ impl Kernel for GridSample {
                     taps = taps
                         .iter()
                         .flat_map(|&(place, weight)| {
-                            own.iter().map(move |&(i, w)| (place.zip(i).map(|(p, i)| p * extent + i), weight * w))
+                            own.iter()
+                                .map(move |&(i, w)| (place.zip(i).map(|(p, i)| p * extent + i), weight * w))
                         })
                         .collect();
                 }

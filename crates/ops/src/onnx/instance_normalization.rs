@@ -5,12 +5,12 @@ use half::{bf16, f16};
 use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use crate::reals::reals;
 use crate::attributes::only;
 use crate::by_type::by_type;
 use crate::elementwise::wrong_type;
 use crate::real::Real;
 use crate::real::num::Wide;
+use crate::reals::reals;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",

@@ -5,13 +5,13 @@ use half::{bf16, f16};
 use heirloom_mem::{DType, Shape};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
-use crate::reals::{reals, written};
 use crate::attributes::{only, unsupported};
 use crate::broadcast::Walk;
 use crate::by_type::by_type;
 use crate::elementwise::wrong_type;
 use crate::real::Real;
 use crate::real::num::Wide;
+use crate::reals::{reals, written};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",

@@ -29,14 +29,19 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let attributes = &cx.node.attributes;
     let heads = |name: &str| -> Result<usize, BuildError> {
         let heads = attributes.int(name)?;
-        usize::try_from(heads).ok().filter(|&h| h > 0).ok_or_else(|| unsupported(name, heads, "it is at least 1"))
+        usize::try_from(heads)
+            .ok()
+            .filter(|&h| h > 0)
+            .ok_or_else(|| unsupported(name, heads, "it is at least 1"))
     };
     let (gated, delta) = match attributes.opt_string("update_rule")? {
         Some(b"linear") => (false, false),
         Some(b"gated") => (true, false),
         Some(b"delta") => (false, true),
         None | Some(b"gated_delta") => (true, true),
-        Some(other) => return Err(unsupported("update_rule", String::from_utf8_lossy(other), "there is no such rule")),
+        Some(other) => {
+            return Err(unsupported("update_rule", String::from_utf8_lossy(other), "there is no such rule"));
+        }
     };
     let (q_heads, kv_heads) = (heads("q_num_heads")?, heads("kv_num_heads")?);
     if !q_heads.is_multiple_of(kv_heads) {
@@ -50,32 +55,45 @@ impl Kernel for LinearAttention {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (dtype, q_shape, q) = input(cx, 0)?;
         let ((_, k_shape, k), (_, v_shape, v)) = (input(cx, 1)?, input(cx, 2)?);
-        let fault = || misfit("query, key and value are [batch, tokens, heads * width]", &[&q_shape, &k_shape, &v_shape]);
-        let (&[batch, tokens, q_width], &[kb, kt, k_width], &[vb, vt, v_width]) = (&*q_shape, &*k_shape, &*v_shape)
+        let fault = || {
+            misfit("query, key and value are [batch, tokens, heads * width]", &[&q_shape, &k_shape, &v_shape])
+        };
+        let (&[batch, tokens, q_width], &[kb, kt, k_width], &[vb, vt, v_width]) =
+            (&*q_shape, &*k_shape, &*v_shape)
         else {
             return Err(fault());
         };
         let (dk, dv) = (q_width / self.q_heads, v_width / self.kv_heads);
-        if [kb, vb] != [batch; 2] || [kt, vt] != [tokens; 2] || k_width != dk * self.kv_heads
-            || q_width != dk * self.q_heads || v_width != dv * self.kv_heads
+        if [kb, vb] != [batch; 2]
+            || [kt, vt] != [tokens; 2]
+            || k_width != dk * self.kv_heads
+            || q_width != dk * self.q_heads
+            || v_width != dv * self.kv_heads
         {
             return Err(fault());
         }
         let n = self.kv_heads;
         let (state_type, mut state) = match opt_input(cx, 3)? {
             Some((dtype, shape, state)) if *shape == [batch, n, dk, dv] => (dtype, state),
-            Some((_, shape, _)) => return Err(misfit("a state is [batch, heads, key width, value width]", &[&shape])),
+            Some((_, shape, _)) => {
+                return Err(misfit("a state is [batch, heads, key width, value width]", &[&shape]));
+            }
             None => (dtype, vec![0.0; batch * n * dk * dv]),
         };
         let (decay, beta) = (opt_input(cx, 4)?, opt_input(cx, 5)?);
         if decay.is_some() != self.gated || beta.is_some() != self.delta {
-            return Err(KernelError::Other("`decay` belongs to gated rules, `beta` to delta rules, and to no others".into()));
+            return Err(KernelError::Other(
+                "`decay` belongs to gated rules, `beta` to delta rules, and to no others".into(),
+            ));
         }
         let per_token = |given: &Option<(_, heirloom_mem::Shape, Vec<f64>)>, widths: [usize; 2]| match given {
             None => Ok(1),
             Some((_, shape, _)) => match **shape {
                 [b, t, w] if b == batch && t == tokens && widths.contains(&w) => Ok(w),
-                _ => Err(misfit("`decay` and `beta` have a number for each head, or `decay` one for each key element", &[shape])),
+                _ => Err(misfit(
+                    "`decay` and `beta` have a number for each head, or `decay` one for each key element",
+                    &[shape],
+                )),
             },
         };
         let decay_width = per_token(&decay, [n, n * dk])?;

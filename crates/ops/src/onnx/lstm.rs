@@ -90,8 +90,10 @@ pub(crate) fn run_with<T: Real, W: Wide>(
     (products, b): (&dyn recurrent::Products<W>, &[W]),
 ) -> Result<(), KernelError> {
     let (n, d) = (extents.hidden, extents.directions);
-    let widen = |list: Vec<T::Wide>| -> Vec<W> { list.into_iter().map(|v| W::from_f64(v.to_f64())).collect() };
-    let narrow = |list: &[W]| -> Vec<T::Wide> { list.iter().map(|v| T::Wide::from_f64(v.to_f64())).collect() };
+    let widen =
+        |list: Vec<T::Wide>| -> Vec<W> { list.into_iter().map(|v| W::from_f64(v.to_f64())).collect() };
+    let narrow =
+        |list: &[W]| -> Vec<T::Wide> { list.iter().map(|v| T::Wide::from_f64(v.to_f64())).collect() };
     let mut hidden = widen(extents.state::<T>(cx, 5)?);
     let bias = b.chunks_exact((4 * n).max(1)).skip(1).step_by(2).flatten().copied().collect();
     let mut cell = LstmCell {

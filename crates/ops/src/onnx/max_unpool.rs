@@ -46,7 +46,10 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &MaxUnpool) -> Result<(), KernelError>
     let kernel = node.window.kernel()?;
     let rank = spatial.len();
     if kernel.len() != rank || places.shape() != x.shape() {
-        return Err(misfit("the indices are as many as the elements, the window has an extent for each axis", &[x.shape(), places.shape()]));
+        return Err(misfit(
+            "the indices are as many as the elements, the window has an extent for each axis",
+            &[x.shape(), places.shape()],
+        ));
     }
     let mut inferred: Shape = x.shape()[..2].iter().copied().collect();
     for at in 0..rank {

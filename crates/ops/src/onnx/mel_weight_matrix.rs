@@ -32,7 +32,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 impl Kernel for MelWeightMatrix {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let integer = |index: usize| extent("a size", list(cx, index)?.first().copied().unwrap_or(0));
-        let real = |index: usize| -> Result<f64, KernelError> { Ok(input(cx, index)?.2.first().copied().unwrap_or(0.0)) };
+        let real = |index: usize| -> Result<f64, KernelError> {
+            Ok(input(cx, index)?.2.first().copied().unwrap_or(0.0))
+        };
         let (bands, length, rate) = (integer(0)?, integer(1)?, integer(2)?);
         let (low, high) = (real(3)?, real(4)?);
         let mel = |hertz: f64| 2595.0 * (1.0 + hertz / 700.0).log10();

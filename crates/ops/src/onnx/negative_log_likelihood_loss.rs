@@ -39,7 +39,13 @@ impl Loss {
             None | Some(b"mean") => Reduction::Mean,
             Some(b"none") => Reduction::None,
             Some(b"sum") => Reduction::Sum,
-            Some(other) => return Err(unsupported("reduction", String::from_utf8_lossy(other), "none, mean and sum are")),
+            Some(other) => {
+                return Err(unsupported(
+                    "reduction",
+                    String::from_utf8_lossy(other),
+                    "none, mean and sum are",
+                ));
+            }
         };
         Ok(Loss { reduction, ignored: cx.node.attributes.opt_int("ignore_index")? })
     }
@@ -53,8 +59,15 @@ impl Loss {
     ) -> Result<(Shape, Vec<f64>), KernelError> {
         let target_shape = Shape::from_slice(cx.tensor(1)?.shape());
         let target = list(cx, 1)?;
-        let fault = || misfit("the input is [batch, classes, places…], the target [batch, places…]", &[shape, &target_shape]);
-        let (&[batch, classes, ref places @ ..], [target_batch, target_places @ ..]) = (shape, &*target_shape) else {
+        let fault = || {
+            misfit(
+                "the input is [batch, classes, places…], the target [batch, places…]",
+                &[shape, &target_shape],
+            )
+        };
+        let (&[batch, classes, ref places @ ..], [target_batch, target_places @ ..]) =
+            (shape, &*target_shape)
+        else {
             return Err(fault());
         };
         if batch != *target_batch || places != target_places {
@@ -72,7 +85,8 @@ impl Loss {
                 losses.push(0.0);
                 continue;
             }
-            let range = KernelError::Range { what: "a target class", value: class, low: 0, high: classes as i64 - 1 };
+            let range =
+                KernelError::Range { what: "a target class", value: class, low: 0, high: classes as i64 - 1 };
             let class = usize::try_from(class).ok().filter(|&c| c < classes).ok_or(range)?;
             let weight = weights.as_ref().map_or(1.0, |w| w[class]);
             total += weight;

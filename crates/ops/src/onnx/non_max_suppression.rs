@@ -1,8 +1,8 @@
 //! [`NonMaxSuppression`](https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html): the boxes of each class that
 //! overlap no better one too much.
 
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_mem::DType;
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
 use crate::integers::opt_list;
@@ -54,14 +54,18 @@ fn overlap(a: [f64; 4], b: [f64; 4]) -> f64 {
 impl Kernel for NonMaxSuppression {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let ((_, box_shape, boxes), (_, score_shape, scores)) = (input(cx, 0)?, input(cx, 1)?);
-        let fault = || misfit("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", &[&box_shape, &score_shape]);
+        let fault = || {
+            misfit("boxes are [batch, boxes, 4], scores [batch, classes, boxes]", &[&box_shape, &score_shape])
+        };
         let (&[batch, count, 4], &[score_batch, classes, score_count]) = (&*box_shape, &*score_shape) else {
             return Err(fault());
         };
         if batch != score_batch || count != score_count {
             return Err(fault());
         }
-        let first = |list: Option<(_, _, Vec<f64>)>| list.and_then(|(_, _, v): (DType, heirloom_mem::Shape, _)| v.first().copied());
+        let first = |list: Option<(_, _, Vec<f64>)>| {
+            list.and_then(|(_, _, v): (DType, heirloom_mem::Shape, _)| v.first().copied())
+        };
         let most = opt_list(cx, 2)?.and_then(|l| l.first().copied()).unwrap_or(0).max(0) as usize;
         let most_overlap = first(opt_input(cx, 3)?).unwrap_or(0.0);
         let least_score = first(opt_input(cx, 4)?);

@@ -46,7 +46,10 @@ impl Kernel for QLinearConv {
         };
         let fits = x_scale.len() == 1 && y_scale.len() == 1 && zeros.len() == 1 && bias.len() == maps;
         if !fits || !(w_scales.len() == 1 || w_scales.len() == maps) {
-            return Err(misfit("there is one scale and zero point, or one for each map of the weight", &[&shape.shape()]));
+            return Err(misfit(
+                "there is one scale and zero point, or one for each map of the weight",
+                &[&shape.shape()],
+            ));
         }
         let codes: Vec<i32> = sums
             .iter()

@@ -38,9 +38,16 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let (m, n) = (shapes.m, shapes.n);
     let rows = sums.len() / n.max(1);
     let by_row = |len: usize| len == 1 || len == m || len == rows;
-    let by_column = |len: usize| len == 1 || len == n || len % n.max(1) == 0;
-    if !by_row(a_scales.len()) || !by_column(b_scales.len()) || !by_row(y_scales.len()) || !by_row(zeros.len()) {
-        return Err(misfit("there is one scale, or one for each row of A and of the result and each column of B", &[&shapes.result]));
+    let by_column = |len: usize| len == 1 || len == n || len.is_multiple_of(n.max(1));
+    if !by_row(a_scales.len())
+        || !by_column(b_scales.len())
+        || !by_row(y_scales.len())
+        || !by_row(zeros.len())
+    {
+        return Err(misfit(
+            "there is one scale, or one for each row of A and of the result and each column of B",
+            &[&shapes.result],
+        ));
     }
     let batches = rows / m.max(1);
     let codes: Vec<i32> = sums

@@ -74,8 +74,15 @@ impl Kernel for RoiAlign {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let ((dtype, shape, x), (_, roi_shape, rois)) = (input(cx, 0)?, input(cx, 1)?);
         let batches = list(cx, 2)?;
-        let fault = || misfit("the input is [batch, channels, height, width], the regions are [regions, 4]", &[&shape, &roi_shape]);
-        let (&[batch, channels, height, width], &[count, 4]) = (&*shape, &*roi_shape) else { return Err(fault()) };
+        let fault = || {
+            misfit(
+                "the input is [batch, channels, height, width], the regions are [regions, 4]",
+                &[&shape, &roi_shape],
+            )
+        };
+        let (&[batch, channels, height, width], &[count, 4]) = (&*shape, &*roi_shape) else {
+            return Err(fault());
+        };
         if batches.len() != count || height == 0 || width == 0 {
             return Err(fault());
         }
@@ -84,7 +91,8 @@ impl Kernel for RoiAlign {
         let offset = if self.half_pixel { 0.5 } else { 0.0 };
         for (roi, &b) in rois.chunks_exact(4).zip(&batches) {
             cx.cancel().check()?;
-            let range = KernelError::Range { what: "a batch index", value: b, low: 0, high: batch as i64 - 1 };
+            let range =
+                KernelError::Range { what: "a batch index", value: b, low: 0, high: batch as i64 - 1 };
             let b = usize::try_from(b).ok().filter(|&b| b < batch).ok_or(range)?;
             let [x1, y1, x2, y2] = [0, 1, 2, 3].map(|i| roi[i] * self.scale - offset);
             let size = |from: f64, to: f64| if self.half_pixel { to - from } else { (to - from).max(1.0) };

@@ -37,7 +37,9 @@ impl Kernel for SpaceToDepth {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let b = self.block;
         let shape = crate::movement::shape_of(cx, 0)?;
-        let &[n, c, h, w] = &*shape else { return Err(misfit("the input is [batch, channels, height, width]", &[&shape])) };
+        let &[n, c, h, w] = &*shape else {
+            return Err(misfit("the input is [batch, channels, height, width]", &[&shape]));
+        };
         if !h.is_multiple_of(b) || !w.is_multiple_of(b) {
             return Err(misfit("height and width are multiples of the block", &[&shape]));
         }

@@ -40,10 +40,15 @@ impl Kernel for Stft {
         let frame = match (asked, &window) {
             (Some(n), _) => extent("the frame length", n)?,
             (None, Some((_, shape, _))) => shape.iter().product(),
-            (None, None) => return Err(KernelError::Other("neither a window nor a frame length is given".into())),
+            (None, None) => {
+                return Err(KernelError::Other("neither a window nor a frame length is given".into()));
+            }
         };
         if step == 0 || frame == 0 || frame > length || window.as_ref().is_some_and(|w| w.2.len() != frame) {
-            return Err(misfit("frames lie within the signal, and the window is as long as one", &[&shape, &[frame]]));
+            return Err(misfit(
+                "frames lie within the signal, and the window is as long as one",
+                &[&shape, &[frame]],
+            ));
         }
         let frames = (length - frame) / step + 1;
         let kept = if self.onesided { frame / 2 + 1 } else { frame };

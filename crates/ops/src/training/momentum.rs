@@ -28,10 +28,17 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let nesterov = match attributes.string("mode")? {
         b"standard" => false,
         b"nesterov" => true,
-        other => return Err(unsupported("mode", String::from_utf8_lossy(other), "standard and nesterov are")),
+        other => {
+            return Err(unsupported("mode", String::from_utf8_lossy(other), "standard and nesterov are"));
+        }
     };
     let real = |name| attributes.float(name).map(f64::from);
-    Ok(Box::new(Momentum { alpha: real("alpha")?, beta: real("beta")?, norm: real("norm_coefficient")?, nesterov }))
+    Ok(Box::new(Momentum {
+        alpha: real("alpha")?,
+        beta: real("beta")?,
+        norm: real("norm_coefficient")?,
+        nesterov,
+    }))
 }
 
 impl Kernel for Momentum {
