@@ -270,6 +270,13 @@ impl Bytes {
         <[T]>::ref_from_bytes(self).ok()
     }
 
+    /// Whether this is the only handle on a heap region and sees it from its first byte on: what
+    /// [`try_into_unique`](Bytes::try_into_unique) asks for.
+    pub fn is_unique(&self) -> bool {
+        let heap = matches!(self.region.owner, Owner::Heap(_) | Owner::Empty) && self.ptr == self.region.ptr;
+        heap && Arc::strong_count(&self.region) == 1
+    }
+
     /// The same memory for writing, if this is the only handle on a heap region; else the bytes back.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub use grow::CachePolicy;
 pub use kernel::{BuildCx, BuildError, InputFacts, Kernel, KernelError, KernelRegistry, KernelSpec};
 pub use node_call::{NodeCall, NodeCallError, NodeInput};
 pub use options::{CallOptions, Decode, DecoderLimits, SessionOptions};
-pub use outputs::Outputs;
+pub use outputs::{OutputValue, Outputs};
 pub use prepared::{
     CacheError, KernelLayout, Prepack, PrepareCx, Prepared, PreparedStore, StoreOptions, StoreReport,
 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use heirloom_graph::Model;
-use heirloom_mem::{Ledger, LentTensor};
+use heirloom_mem::{Ledger, LentTensor, Storage};
 use heirloom_types::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -193,6 +193,27 @@ impl Session {
     }
 }
 
+/// The outputs that a call's caller gets.
+#[derive(Default)]
+struct Wanted {
+    values: SmallVec<[(u32, Value); 2]>,
+    /// See [`Outputs`].
+    exclusive: u64,
+}
+
+impl Wanted {
+    /// Notes that the value which is added next lies in memory that nothing else refers to, if it does.
+    fn note_exclusive(&mut self, value: &Value) {
+        if let Value::Tensor(tensor) = value
+            && let Storage::Dense(bytes) = tensor.storage()
+            && bytes.is_unique()
+            && self.values.len() < 64
+        {
+            self.exclusive |= 1 << self.values.len();
+        }
+    }
+}
+
 /// What a state's call reads and leaves.
 pub(crate) struct Retention<'a> {
     /// The retained values, in the order of the signature's bindings; emptied by the call.
@@ -225,7 +246,12 @@ impl Inner {
         }
         let counts = frame.ledger.counts() - before;
         self.ledger.add(counts);
-        result.map(|values| Outputs { signature: self.signature.clone(), values, counts })
+        result.map(|wanted| Outputs {
+            signature: self.signature.clone(),
+            values: wanted.values,
+            exclusive: wanted.exclusive,
+            counts,
+        })
     }
 
     fn call_in(
@@ -234,7 +260,7 @@ impl Inner {
         feeds: Feeds<'_>,
         options: &CallOptions<'_>,
         mut retention: Option<Retention<'_>>,
-    ) -> Result<SmallVec<[(u32, Value); 2]>, RunError> {
+    ) -> Result<Wanted, RunError> {
         let signature = &*self.signature;
         let lent = feeds.lent;
         self.check_wanted(options)?;
@@ -361,9 +387,9 @@ impl Inner {
         options: &CallOptions<'_>,
         mut retention: Option<Retention<'_>>,
         lent: bool,
-    ) -> Result<SmallVec<[(u32, Value); 2]>, RunError> {
+    ) -> Result<Wanted, RunError> {
         let signature = &*self.signature;
-        let mut wanted = SmallVec::new();
+        let mut wanted = Wanted::default();
         for (at, (output, result)) in signature.outputs.iter().zip(&plan.root.results).enumerate() {
             let value =
                 exec::result(&plan.constants, frame, *result).expect("a plan sets each of its results");
@@ -377,12 +403,13 @@ impl Inner {
             if let (Some(retention), Some(_)) = (&mut retention, output.binding) {
                 if wants {
                     frame.lend(&value);
-                    wanted.push((at as u32, value.clone()));
+                    wanted.values.push((at as u32, value.clone()));
                 }
                 retention.next.push(value);
             } else if wants {
+                wanted.note_exclusive(&value);
                 frame.lend(&value);
-                wanted.push((at as u32, value));
+                wanted.values.push((at as u32, value));
             } else {
                 frame.recycle(value);
             }

@@ -110,6 +110,11 @@ impl FunctionBuilder {
         Ok(())
     }
 
+    /// A name that no value of the function has: `hint` itself, or `hint` with a number.
+    pub fn unique(&self, hint: &str) -> String {
+        self.core.unique(hint)
+    }
+
     /// Begins a node of the body.
     pub fn node(&mut self, op: &str) -> NodeBuilder<'_> {
         NodeBuilder::new(&mut self.core, op)

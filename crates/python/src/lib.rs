@@ -1,0 +1,40 @@
+//! What the Python package `heirloom` is made of beneath its Python files: `heirloom._native`.
+//!
+//! The classes here are private to the package (but for a few that it gives out: `Tensor`, `Encoded`, `CancelToken`,
+//! `Counts`, `Report`); `python/heirloom` wraps them in what people use, with names, defaults and documentation.
+
+mod builder;
+mod call;
+mod dlpack;
+mod encoded;
+mod engine;
+mod error;
+mod foreign;
+mod input;
+mod inspect;
+mod model;
+mod output;
+mod ports;
+mod session;
+mod structs;
+mod tensor;
+mod view;
+
+/// The extension module.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::builder::{PyBuilder, PyFunctionBuilder};
+    #[pymodule_export]
+    use crate::call::{PyCancelToken, PyCounts};
+    #[pymodule_export]
+    use crate::encoded::PyEncoded;
+    #[pymodule_export]
+    use crate::model::PyModel;
+    #[pymodule_export]
+    use crate::session::{PyReport, PySession, PyState};
+    #[pymodule_export]
+    use crate::structs::PyStructType;
+    #[pymodule_export]
+    use crate::tensor::PyTensor;
+}

@@ -1,0 +1,208 @@
+"""Models: opened, looked at, changed, saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _html, _native
+
+__all__ = ["Fault", "Inspection", "Model", "load"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a model, and where.
+
+    Attributes:
+        path: the way through the messages, such as ``graph.node[3].attribute[0]``.
+        problem: what is wrong there.
+    """
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"`{self.path}`: {self.problem}" if self.path else self.problem
+
+
+class Inspection(dict):
+    """What is in a model, as plain data (dicts, lists, numbers, strings): ``inputs``, ``outputs``, ``bindings``,
+    ``types``, ``constants``, ``operators``, ``functions``, ``metadata``, ``inline_bytes``, ``external_bytes`` and more.
+    Printed, it is the report that ``heirloom inspect`` prints.
+    """
+
+    def __str__(self) -> str:
+        return self["text"]
+
+    def __repr__(self) -> str:
+        return self["text"]
+
+    def _repr_html_(self) -> str:
+        return _html.inspection(self)
+
+
+class Model:
+    """An ONNX model. Immutable; its payloads stay in the mapped file. Changes make another model.
+
+    Made by `load`, `from_onnx`, `GraphBuilder.build` and the methods below.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.Model) -> None:
+        if not isinstance(native, _native.Model):
+            raise TypeError("use `heirloom.load`, `heirloom.from_onnx` or `heirloom.GraphBuilder` to get a model")
+        self._native = native
+
+    @property
+    def name(self) -> str:
+        """The main graph's name."""
+        return self._native.name
+
+    @property
+    def path(self) -> str | None:
+        """The file that the model was opened from."""
+        path = self._native.path
+        return None if path is None else os.fspath(path)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The model's annotations."""
+        return self._native.metadata
+
+    @property
+    def bindings(self) -> dict[str, str]:
+        """The output that supplies the next value of each persistent input."""
+        return dict(self._native.bindings)
+
+    @property
+    def initializers(self) -> list[str]:
+        """The names of the main graph's constants."""
+        return self._native.initializers()
+
+    def initializer(self, name: str) -> Any:
+        """A constant of the main graph, in place: a read-only array, or an `Encoded`.
+
+        Raises:
+            KeyError: there is none of that name.
+            ModelError: its payload is not at hand.
+        """
+        return self._native.initializer(name)
+
+    def inspect(self) -> Inspection:
+        """What is in the model: no payload is read, no decoder is run."""
+        return Inspection(self._native.inspect())
+
+    def verify(self) -> list[Fault]:
+        """Every fault of the model; an empty list is good news."""
+        return [Fault(path, problem) for path, problem in self._native.verify()]
+
+    def bind(self, bindings: Mapping[str, str] | None = None, /, *, unbind: Iterable[str] = (), **names: str) -> Model:
+        """The model with persistent inputs: each named input gets its next value from the named output.
+
+        >>> model.bind({"past_key": "present_key"}, state="stateN")      # doctest: +SKIP
+
+        Args:
+            bindings, names: output by input.
+            unbind: inputs that are persistent no longer.
+
+        Raises:
+            ModelError: a name is no input or output, or is bound twice, or the types can never agree.
+        """
+        pairs = list({**(bindings or {}), **names}.items())
+        return Model(self._native.rebound(pairs, list(unbind)))
+
+    def rename(self, names: Mapping[str, str]) -> Model:
+        """The model with values of the main graph renamed (new name by old), wherever they are named.
+
+        Raises:
+            ModelError: there is no such value, or the new name is taken.
+        """
+        return Model(self._native.edited(list(names.items()), []))
+
+    def with_metadata(self, entries: Mapping[str, str | None]) -> Model:
+        """The model with annotations set, or with None removed."""
+        return Model(self._native.edited([], list(entries.items())))
+
+    def save(self, path: str | os.PathLike[str], *, external: str = "keep") -> None:
+        """Saves the model; what was not changed is written as it was, byte for byte.
+
+        Args:
+            path: the file.
+            external: where payloads go: ``"keep"`` leaves each where it is (files beside the model are not touched),
+                ``"inline"`` writes all into the model file, ``"file"`` all into one file beside it.
+
+        Raises:
+            ModelError: the file cannot be written, or payloads could not be reached from there.
+        """
+        self._native.save(path, external)
+
+    def to_bytes(self) -> bytes:
+        """The model as a serialized ``ModelProto``; payloads beside the model stay there."""
+        return self._native.to_bytes()
+
+    def to_onnx(self) -> Any:
+        """The model as an ``onnx.ModelProto``. What ONNX does not know (encoded initializers, struct types, bindings) is
+        kept in it as unknown fields: `from_onnx` has them back.
+
+        Raises:
+            ImportError: the ``onnx`` package is not installed.
+        """
+        import onnx
+
+        return onnx.load_model_from_string(self.to_bytes())
+
+    def __repr__(self) -> str:
+        where = f" from {self.path!r}" if self.path else ""
+        return f"heirloom.Model({self.name!r}, {self._native.nodes} nodes, {len(self.initializers)} constants{where})"
+
+    def _repr_html_(self) -> str:
+        return _html.inspection(self.inspect())
+
+
+def load(
+    source: str | os.PathLike[str] | Any,
+    *,
+    base_dir: str | os.PathLike[str] | None = None,
+    external_roots: Iterable[str | os.PathLike[str]] = (),
+    allow_missing_files: bool = False,
+) -> Model:
+    """Opens a model. The file and those of its external payloads are mapped; of payloads nothing is read.
+
+    Args:
+        source: the path of a model file; or a serialized ``ModelProto`` as bytes or another buffer, which is kept, not
+            copied.
+        base_dir: for bytes: the folder of external payloads. Without one they are not at hand: the current folder is
+            never looked into.
+        external_roots: folders that symbolic links beside the model may lead into.
+        allow_missing_files: opens a model whose files of payloads are not there, to look at it.
+
+    Raises:
+        ModelError: the file cannot be read or is no valid model; ``faults`` lists all that is wrong.
+    """
+    roots = [os.fspath(root) for root in external_roots]
+    if isinstance(source, (str, os.PathLike)):
+        if base_dir is not None:
+            raise TypeError("`base_dir` goes with bytes: a file's payloads are looked up beside it")
+        return Model(_native.Model.open(source, roots, allow_missing_files))
+    return Model(_native.Model.from_bytes(source, base_dir, roots, allow_missing_files))
+
+
+def from_onnx(
+    model: Any,
+    *,
+    base_dir: str | os.PathLike[str] | None = None,
+) -> Model:
+    """A model of an ``onnx.ModelProto``, which is serialized once.
+
+    Args:
+        model: the message.
+        base_dir: the folder of its external payloads.
+
+    Raises:
+        ModelError: it is no valid model.
+    """
+    return load(model.SerializeToString(), base_dir=base_dir)
