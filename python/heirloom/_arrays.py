@@ -145,9 +145,10 @@ class Outputs(dict):
 
 
 def wrap(tensor: Tensor) -> Array | Tensor:
-    """A NumPy array over a tensor; the tensor itself where NumPy has no such elements (those of less than a byte)."""
+    """A NumPy array over a tensor; the tensor itself where NumPy has no such elements (those of less than a byte), or
+    none that lie so (in several segments)."""
     name = tensor.dtype
-    if name in _BITS:
+    if name in _BITS or not tensor.single:
         return tensor
     dtype = _NUMPY[name]
     if tensor.contiguous:

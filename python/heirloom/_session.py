@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +109,8 @@ class Session:
         model: a `Model`, or what `load` takes: a path, or the bytes of a model.
         threads: how many threads share a call's work, the caller's included; None takes all processors that the process
             may use. Sessions that ask for the same number share their threads.
+        prepack: True lets kernels keep constants in a faster arrangement beside the file's, a number at most so many bytes
+            of them; False reads constants where they are.
         decode: what becomes of encoded initializers that no kernel takes: ``"off"`` refuses the model, ``"on_demand"``
             decodes them when a call first needs them, with the decoder that the file brings if need be.
         reserve: rows that a new cache has room for; memory is taken as rows are written.
@@ -125,13 +128,18 @@ class Session:
         model: Model | str | os.PathLike[str] | bytes,
         *,
         threads: int | None = None,
+        prepack: bool | int = False,
         decode: str = "off",
         reserve: int | None = None,
         growth: float | None = 2.0,
     ) -> None:
         self._model = model if isinstance(model, Model) else load(model)
+        if isinstance(prepack, bool):
+            budget = sys.maxsize * 2 + 1 if prepack else None
+        else:
+            budget = prepack
         self._native = _native.Session(
-            self._model._native, threads=threads, decode=decode, reserve=reserve, growth=growth
+            self._model._native, threads=threads, decode=decode, prepack=budget, reserve=reserve, growth=growth
         )
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import heirloom
 import ml_dtypes
 import numpy as np
@@ -54,7 +56,12 @@ def cache(heads=2, dim=4) -> heirloom.Model:
     return g.build()
 
 
-def slow(steps=400, size=400) -> heirloom.Model:
+def dense(value) -> np.ndarray:
+    """The elements of a cache, wherever its rows lie."""
+    return value.copy() if isinstance(value, heirloom.Tensor) else value
+
+
+def slow(steps=300, size=128) -> heirloom.Model:
     """Many products in a row: a call that takes long enough to be interrupted; s <- s_next = s + 1."""
     g = heirloom.GraphBuilder("slow", opset=21)
     x = g.input("x", np.float32, [size, size])
@@ -68,6 +75,18 @@ def slow(steps=400, size=400) -> heirloom.Model:
     g.output(after, np.float32, [1])
     g.bind(s, after)
     return g.build()
+
+
+def slow_session(seconds=1.0, size=128) -> heirloom.Session:
+    """A session of `slow` on one thread whose calls take about so long on this machine."""
+    probe = heirloom.Session(slow(50, size), threads=1)
+    x = np.eye(size, dtype=np.float32)
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        probe.run({"x": x, "s": [0.0]})
+        times.append(time.perf_counter() - began)
+    return heirloom.Session(slow(int(50 * seconds / min(times)) + 1, size), threads=1)
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ import time
 import heirloom
 import numpy as np
 import pytest
-from conftest import acc, slow
+from conftest import acc, slow_session
 
-EYE = np.eye(400, dtype=np.float32)
+EYE = np.eye(128, dtype=np.float32)
 
 
 @pytest.fixture
 def state():
-    session = heirloom.Session(slow(steps=3000), threads=1)
+    session = slow_session()
     with session.make_state({"s": [5.0]}) as state:
         yield state
 
@@ -31,7 +31,7 @@ def unchanged(state) -> bool:
 
 
 def test_ctrl_c_stops_a_run_and_leaves_the_state(state):
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):

@@ -359,6 +359,7 @@ impl PyTensor {
                 "the tensor is read-only: it shares memory; copy it to change it",
             ));
         }
+        this.refuse_segments()?;
         let strided = wants(ffi::PyBUF_STRIDES);
         let dense = wants(ffi::PyBUF_C_CONTIGUOUS) || wants(ffi::PyBUF_ANY_CONTIGUOUS);
         if !this.is_dense && (!strided || dense || wants(ffi::PyBUF_F_CONTIGUOUS)) {

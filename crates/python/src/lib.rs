@@ -12,12 +12,14 @@ mod error;
 mod foreign;
 mod input;
 mod inspect;
+mod language;
 mod model;
 mod output;
 mod ports;
 mod session;
 mod structs;
 mod tensor;
+mod tools;
 mod view;
 
 /// The extension module.
@@ -30,6 +32,8 @@ mod _native {
     #[pymodule_export]
     use crate::encoded::PyEncoded;
     #[pymodule_export]
+    use crate::language::{PyConversation, PyLanguageModel};
+    #[pymodule_export]
     use crate::model::PyModel;
     #[pymodule_export]
     use crate::session::{PyReport, PySession, PyState};
@@ -37,4 +41,6 @@ mod _native {
     use crate::structs::PyStructType;
     #[pymodule_export]
     use crate::tensor::PyTensor;
+    #[pymodule_export]
+    use crate::tools::{import_gguf, quantize};
 }

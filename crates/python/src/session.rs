@@ -1,7 +1,9 @@
 //! Sessions and states.
 
+use std::sync::Arc;
+
 use heirloom::runtime::{Port, Report};
-use heirloom::{CachePolicy, Decode, Session, SessionOptions, State};
+use heirloom::{CachePolicy, Decode, Prepack, PreparedStore, Session, SessionOptions, State, StoreOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -64,12 +66,14 @@ pub(crate) struct PySession {
 #[pymethods]
 impl PySession {
     #[new]
-    #[pyo3(signature = (model, *, threads, decode, reserve, growth))]
+    #[pyo3(signature = (model, *, threads, decode, prepack, reserve, growth))]
+    #[expect(clippy::too_many_arguments, reason = "the choices for a session")]
     fn py_new(
         py: Python<'_>,
         model: &Bound<'_, PyModel>,
         threads: Option<usize>,
         decode: &str,
+        prepack: Option<usize>,
         reserve: Option<usize>,
         growth: Option<f32>,
     ) -> PyResult<PySession> {
@@ -87,8 +91,18 @@ impl PySession {
             ));
         }
         let engine = engine::shared(py, threads)?;
-        let cache = CachePolicy { reserve: reserve.unwrap_or(CachePolicy::default().reserve), growth };
-        let options = SessionOptions { cache, decode, ..engine.session_options() };
+        let usual = CachePolicy::default();
+        let cache = CachePolicy { reserve: reserve.unwrap_or(usual.reserve), growth, ..usual };
+        let prepack = match prepack {
+            None => Prepack::Off,
+            Some(bytes) => {
+                let options =
+                    StoreOptions { budget: (bytes < usize::MAX).then_some(bytes), ..StoreOptions::default() };
+                let store = PreparedStore::new(options).map_err(|e| PyValueError::new_err(e.to_string()))?;
+                Prepack::On(Arc::new(store))
+            }
+        };
+        let options = SessionOptions { cache, decode, prepack, ..engine.session_options() };
         let model = model.get().model().clone();
         let session = detached(py, || Session::new(model, engine.registry(), options))?;
         let (inputs, outputs) = (session.inputs().collect(), session.outputs().collect());

@@ -1,6 +1,6 @@
 //! Memory of a Python object as its exporter describes it, and as a tensor of ours.
 
-use heirloom::mem::{Bytes, DType, Tensor, element_count};
+use heirloom::mem::{Bytes, DType, Storage, Tensor, element_count};
 
 /// Why an array cannot be used where it lies, and what to do about it.
 pub(crate) struct Unfit {
@@ -122,27 +122,31 @@ pub(crate) fn dtype_of_format(format: &str, item: usize) -> Result<DType, Unfit>
     Ok(dtype)
 }
 
-/// Strides in bytes of a tensor's elements, wherever they lie; `None` for packed elements of less than a byte.
+/// Strides in bytes of a tensor's elements, wherever they lie; `None` for packed elements of less than a byte, and where
+/// the rows of a cache lie in several segments.
 pub(crate) fn strides_of(tensor: &Tensor) -> Option<Vec<isize>> {
-    use heirloom::mem::Storage;
     let width = tensor.dtype().bit_width()? as usize;
     if !width.is_multiple_of(8) {
         return None;
     }
     let item = width / 8;
     let dense = View::dense_strides(tensor.shape(), item);
-    Some(match tensor.storage() {
-        Storage::Dense(_) => dense,
-        Storage::Strided { strides, .. } => strides.iter().map(|&s| (s * item) as isize).collect(),
+    match tensor.storage() {
+        Storage::Dense(_) => Some(dense),
+        Storage::Strided { strides, .. } => Some(strides.iter().map(|&s| (s * item) as isize).collect()),
+        Storage::Append { .. } if tensor.is_empty() => Some(dense),
         Storage::Append { view, axis } => {
+            let first = view.contiguous(0)?;
             let mut strides = dense;
-            // Runs lie a whole capacity apart, whatever their views see of them.
-            let mut step = (view.capacity() * view.row_bytes()) as isize;
-            for at in (0..*axis).rev() {
-                strides[at] = step;
-                step *= tensor.shape()[at].max(1) as isize;
+            if view.outer() > 1 {
+                // Runs lie equally far apart, whatever the view sees of each.
+                let mut step = (view.contiguous(1)?.as_ptr().addr() - first.as_ptr().addr()) as isize;
+                for at in (0..*axis).rev() {
+                    strides[at] = step;
+                    step *= tensor.shape()[at].max(1) as isize;
+                }
             }
-            strides
+            Some(strides)
         }
-    })
+    }
 }

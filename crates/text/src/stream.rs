@@ -1,13 +1,33 @@
 //! Text as it comes, one token after the other.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use crate::Tokenizer;
+
+/// A tokenizer that somebody else keeps, or that is kept here.
+enum Kept<'a> {
+    Borrowed(&'a dyn Tokenizer),
+    Shared(Arc<dyn Tokenizer>),
+}
+
+impl<'a> Deref for Kept<'a> {
+    type Target = dyn Tokenizer + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Kept::Borrowed(tokenizer) => *tokenizer,
+            Kept::Shared(tokenizer) => &**tokenizer,
+        }
+    }
+}
 
 /// Turns a stream of tokens into text and holds back what is not yet a whole character.
 ///
 /// The pieces that [`StreamDecoder::push`] and [`StreamDecoder::finish`] return are, joined, the text of all tokens;
 /// bytes that are no UTF-8 become U+FFFD. Control tokens are left out.
 pub struct StreamDecoder<'a> {
-    tokenizer: &'a dyn Tokenizer,
+    tokenizer: Kept<'a>,
     /// Bytes of a character whose end has not come.
     pending: Vec<u8>,
     /// For tokenizers whose text depends on the neighbours: the tokens since a place where the text is settled,
@@ -20,6 +40,15 @@ pub struct StreamDecoder<'a> {
 impl<'a> StreamDecoder<'a> {
     /// A decoder at the beginning of a stream.
     pub fn new(tokenizer: &'a dyn Tokenizer) -> Self {
+        Self::with(Kept::Borrowed(tokenizer))
+    }
+
+    /// A decoder at the beginning of a stream that keeps its tokenizer.
+    pub fn shared(tokenizer: Arc<dyn Tokenizer>) -> StreamDecoder<'static> {
+        StreamDecoder::with(Kept::Shared(tokenizer))
+    }
+
+    fn with(tokenizer: Kept<'a>) -> Self {
         Self { tokenizer, pending: Vec::new(), window: Vec::new(), shown: 0, text: String::new() }
     }
 

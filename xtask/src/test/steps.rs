@@ -55,6 +55,9 @@ pub(super) const STEPS: &[Step] = &[
         conformance,
         "the ONNX standard's backend suite, the newest and those of older versions",
     ),
+    step("wheel", Reading::Check, wheel, "the Python package, optimized, into the tests' environments"),
+    step("package", Reading::Pytest, package_tests, "tests of the Python package, with its examples"),
+    step("torch", Reading::Pytest, torch_tests, "the same with PyTorch, on the system's Python"),
     step("python", Reading::Pytest, python_tests, "Python tests, with real models and the oracles"),
 ];
 
@@ -64,6 +67,8 @@ const XTASK_TESTS: &[&str] = &["test", "--package", "xtask", "--profile", "xtask
 const RELEASE: &[&str] = &["build", "--release", "--package", "heirloom-cli"];
 const CARGO_DENY_VERSION: &str = "0.20.2";
 const MODELS: &[&str] = &["smollm2-135m-instruct", "qwen2.5-coder-0.5b-instruct", "gemma3-270m"];
+/// What the tests with PyTorch need beside what the system's Python has.
+const TORCH_REQUIREMENTS: &[&str] = &["ml_dtypes==0.5.4", "pytest==9.2.0"];
 const PYTHON_REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 fn command(program: impl Into<PathBuf>, args: &[&str]) -> Command {
@@ -171,6 +176,67 @@ fn conformance() -> Result<Vec<Command>, Faults> {
     run.arg(suite);
     run.args(["--list", "tests/conformance/not-passed.txt", "--page", "docs/operators.md"]);
     Ok(vec![generate, run])
+}
+
+/// The folder of wheels.
+fn wheels() -> PathBuf {
+    workspace::target().join("wheels")
+}
+
+/// The environment of the tests with PyTorch: the system's packages (Debian's `python3-torch` and its NumPy) and few more.
+fn torch_python() -> PathBuf {
+    workspace::target().join("torch-venv").join("bin").join("python")
+}
+
+/// The system's Python, which Debian's packages belong to; `$HEIRLOOM_TORCH_PYTHON` names another one with PyTorch.
+fn system_python() -> PathBuf {
+    std::env::var_os("HEIRLOOM_TORCH_PYTHON").map_or_else(|| PathBuf::from("/usr/bin/python3"), PathBuf::from)
+}
+
+fn pip(python: PathBuf, args: &[&str]) -> Command {
+    let mut pip = command(python, &["-m", "pip", "--quiet", "--disable-pip-version-check"]);
+    pip.args(args);
+    pip
+}
+
+fn wheel() -> Result<Vec<Command>, Faults> {
+    let mut build = pip(venv_python(), &["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"]);
+    build.arg(wheels()).arg(".");
+    let scripts = venv_python().parent().map(PathBuf::from).unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(scripts).chain(std::env::split_paths(&path));
+    build.env("PATH", std::env::join_paths(path).map_err(|error| Faults::one(error.to_string()))?);
+    let install = |python: PathBuf| {
+        let mut install = pip(python, &["install", "--no-deps", "--no-index", "--force-reinstall", "--find-links"]);
+        install.arg(wheels()).arg("onnx-heirloom");
+        install
+    };
+    let mut commands = vec![build, install(venv_python())];
+    if system_python().exists() {
+        if !torch_python().exists() {
+            let mut make = command(system_python(), &["-m", "venv", "--system-site-packages"]);
+            make.arg(workspace::target().join("torch-venv"));
+            let mut needs = pip(torch_python(), &["install"]);
+            needs.args(TORCH_REQUIREMENTS);
+            commands.extend([make, needs]);
+        }
+        commands.push(install(torch_python()));
+    }
+    Ok(commands)
+}
+
+fn pytest(python: PathBuf, tests: &[&str]) -> Command {
+    let mut pytest = command(python, &["-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider"]);
+    pytest.args(tests).env("PYTHONDONTWRITEBYTECODE", "1");
+    pytest
+}
+
+fn package_tests() -> Result<Vec<Command>, Faults> {
+    Ok(vec![with_python(pytest(venv_python(), &["python/tests"]))])
+}
+
+fn torch_tests() -> Result<Vec<Command>, Faults> {
+    Ok(vec![pytest(torch_python(), &["python/tests/test_torch.py", "python/tests/test_zero_copy.py"])])
 }
 
 fn python_tests() -> Result<Vec<Command>, Faults> {

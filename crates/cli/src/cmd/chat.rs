@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
 
 struct Chat<'m> {
     model: &'m LanguageModel,
-    conversation: Conversation<'m>,
+    conversation: Conversation,
     messages: Vec<Message>,
     request: Request,
     json: bool,

@@ -12,8 +12,8 @@ use super::{Generation, LanguageModel, LlmError, Request};
 const PIECE: usize = 512;
 
 /// A state of a language model and the tokens that it has seen.
-pub struct Conversation<'m> {
-    model: &'m LanguageModel,
+pub struct Conversation {
+    model: LanguageModel,
     state: State,
     seen: Vec<u32>,
     /// The memory of the last call's token ids, for the next one's.
@@ -23,8 +23,8 @@ pub struct Conversation<'m> {
     profile: Option<Arc<Profile>>,
 }
 
-impl<'m> Conversation<'m> {
-    pub(super) fn new(model: &'m LanguageModel) -> Result<Conversation<'m>, LlmError> {
+impl Conversation {
+    pub(super) fn new(model: &LanguageModel) -> Result<Conversation, LlmError> {
         let session = model.session();
         // The first axis of a cache is the batch, whatever it is called; all other open axes begin empty.
         let mut extents: Vec<(String, usize)> = Vec::new();
@@ -45,7 +45,7 @@ impl<'m> Conversation<'m> {
         let keeps = session.inputs().any(|port| port.name == "logits_to_keep");
         let keep = keeps.then(|| [Tensor::scalar(0i64), Tensor::scalar(1i64)]);
         Ok(Conversation {
-            model,
+            model: model.clone(),
             state,
             seen: Vec::with_capacity(model.context()),
             ids: None,
@@ -55,8 +55,8 @@ impl<'m> Conversation<'m> {
     }
 
     /// The model.
-    pub fn model(&self) -> &'m LanguageModel {
-        self.model
+    pub fn model(&self) -> &LanguageModel {
+        &self.model
     }
 
     /// The tokens that the state has seen.
@@ -185,16 +185,29 @@ impl<'m> Conversation<'m> {
     ///
     /// # Errors
     /// As [`Conversation::feed`].
-    pub fn generate<'c>(
-        &'c mut self,
+    pub fn generate(
+        &mut self,
         prompt: &[u32],
-        request: &'c Request,
-    ) -> Result<Generation<'c, 'm>, LlmError> {
-        Generation::new(self, prompt, request)
+        request: &Request,
+    ) -> Result<Generation<&mut Conversation>, LlmError> {
+        Generation::new(self, prompt, request.clone()).map_err(|(_, error)| error)
+    }
+
+    /// [`generate`](Conversation::generate), with the conversation moved into the iterator;
+    /// [`Generation::into_conversation`] gives it back.
+    ///
+    /// # Errors
+    /// As [`Conversation::feed`], with the conversation.
+    pub fn into_generation(
+        self,
+        prompt: &[u32],
+        request: &Request,
+    ) -> Result<Generation<Conversation>, (Conversation, LlmError)> {
+        Generation::new(self, prompt, request.clone())
     }
 }
 
-impl std::fmt::Debug for Conversation<'_> {
+impl std::fmt::Debug for Conversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Conversation({} tokens seen)", self.seen.len())
     }

@@ -1,5 +1,6 @@
 //! Generating tokens and reporting what it took.
 
+use std::borrow::BorrowMut;
 use std::time::Instant;
 
 use heirloom_mem::{Counts, Tensor, heap_allocations};
@@ -121,12 +122,13 @@ pub struct GenerationReport {
     pub stop: Option<StopReason>,
 }
 
-/// Generates tokens as it is advanced. Dropping it stops; the conversation keeps what it has seen.
-pub struct Generation<'c, 'm> {
-    conversation: &'c mut Conversation<'m>,
-    request: &'c Request,
+/// Generates tokens as it is advanced, for a conversation that it borrows or owns. Dropping it stops; the conversation
+/// keeps what it has seen.
+pub struct Generation<C> {
+    conversation: C,
+    request: Request,
     sampler: Sampler,
-    decoder: Option<StreamDecoder<'m>>,
+    decoder: Option<StreamDecoder<'static>>,
     logits: Option<Tensor>,
     /// Chosen and not yet fed.
     pending: Option<u32>,
@@ -136,27 +138,28 @@ pub struct Generation<'c, 'm> {
     report: GenerationReport,
 }
 
-impl<'c, 'm> Generation<'c, 'm> {
+impl<C: BorrowMut<Conversation>> Generation<C> {
     pub(super) fn new(
-        conversation: &'c mut Conversation<'m>,
+        mut conversation: C,
         prompt: &[u32],
-        request: &'c Request,
-    ) -> Result<Generation<'c, 'm>, LlmError> {
-        let before = conversation.report().counts;
+        request: Request,
+    ) -> Result<Generation<C>, (C, LlmError)> {
+        let held = conversation.borrow_mut();
+        let before = held.report().counts;
         let started = Instant::now();
         let mut report = GenerationReport { prompt_tokens: prompt.len(), ..GenerationReport::default() };
-        let logits = match conversation.feed(prompt, Some(&request.cancel)) {
+        let logits = match held.feed(prompt, Some(&request.cancel)) {
             Ok(logits) => Some(logits),
             Err(LlmError::Run(RunError::Cancelled { .. })) => {
                 report.stop = Some(StopReason::Cancelled);
                 None
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err((conversation, error)),
         };
         report.prompt_seconds = started.elapsed().as_secs_f64();
-        let decoder = conversation.model().tokenizer().ok().map(StreamDecoder::new);
+        let decoder = held.model().shared_tokenizer().map(StreamDecoder::shared);
         let sampler = Sampler::new(request.sampling);
-        let room = request.max_tokens.min(conversation.model().context());
+        let room = request.max_tokens.min(held.model().context());
         let (appended, allocations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         Ok(Generation {
             conversation,
@@ -172,10 +175,15 @@ impl<'c, 'm> Generation<'c, 'm> {
         })
     }
 
+    /// The conversation, which has seen what was fed so far.
+    pub fn into_conversation(self) -> C {
+        self.conversation
+    }
+
     /// What it took so far.
     pub fn report(&self) -> GenerationReport {
         let mut report = self.report.clone();
-        report.counts = self.conversation.report().counts - self.before;
+        report.counts = self.conversation.borrow().report().counts - self.before;
         let first = self.appended.first().copied();
         report.appended_bytes_per_token = first.filter(|first| self.appended.iter().all(|a| a == first));
         let mut later = Vec::from(&self.allocations[self.allocations.len() / 2..]);
@@ -196,24 +204,25 @@ impl<'c, 'm> Generation<'c, 'm> {
         if self.request.cancel.is_cancelled() {
             return Ok(self.stop(StopReason::Cancelled));
         }
+        let conversation = self.conversation.borrow_mut();
         if let Some(token) = self.pending.take() {
-            if !self.conversation.has_room(1) {
+            if !conversation.has_room(1) {
                 return Ok(self.stop(StopReason::ContextFull));
             }
-            let before = self.conversation.report().counts;
+            let before = conversation.report().counts;
             self.logits = None;
-            match self.conversation.feed(&[token], Some(&self.request.cancel)) {
+            match conversation.feed(&[token], Some(&self.request.cancel)) {
                 Ok(logits) => self.logits = Some(logits),
                 Err(LlmError::Run(RunError::Cancelled { .. })) => return Ok(self.stop(StopReason::Cancelled)),
                 Err(error) => return Err(error),
             }
-            self.appended.push((self.conversation.report().counts - before).appended_bytes);
+            self.appended.push((conversation.report().counts - before).appended_bytes);
             self.report.steps += 1;
         }
         let Some(logits) = &self.logits else { return Ok(None) };
         let logits = logits.as_slice::<f32>().map_err(|e| LlmError::Logits(e.to_string()))?;
         let token = self.sampler.next(logits).ok_or_else(|| LlmError::Logits("none is a number".into()))?;
-        let ends = || self.conversation.model().tokenizer().is_ok_and(|t| t.end_tokens().contains(&token));
+        let ends = || conversation.model().tokenizer().is_ok_and(|t| t.end_tokens().contains(&token));
         if !self.request.ignore_end && ends() {
             return Ok(self.stop(StopReason::EndOfText));
         }
@@ -229,7 +238,7 @@ impl<'c, 'm> Generation<'c, 'm> {
     }
 }
 
-impl Iterator for Generation<'_, '_> {
+impl<C: BorrowMut<Conversation>> Iterator for Generation<C> {
     type Item = Result<Token, LlmError>;
 
     fn next(&mut self) -> Option<Self::Item> {

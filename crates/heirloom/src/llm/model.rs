@@ -22,8 +22,12 @@ pub struct LlmOptions {
     pub open: OpenOptions,
 }
 
-/// A session of a language model with its tokenizer and chat template. Any number of conversations may share it.
-pub struct LanguageModel {
+/// A session of a language model with its tokenizer and chat template. Any number of conversations may share it; clones
+/// are handles on the same model.
+#[derive(Clone)]
+pub struct LanguageModel(Arc<Inner>);
+
+struct Inner {
     path: PathBuf,
     engine: Engine,
     session: Session,
@@ -64,39 +68,39 @@ impl LanguageModel {
             Err(LlmError::NoText { .. }) => None,
             Err(error) => return Err(error),
         };
-        Ok(LanguageModel { path: path.into(), engine, session, text, context, weights })
+        Ok(LanguageModel(Arc::new(Inner { path: path.into(), engine, session, text, context, weights })))
     }
 
     /// A conversation with nothing said yet.
     ///
     /// # Errors
     /// When the model's state cannot begin empty.
-    pub fn conversation(&self) -> Result<Conversation<'_>, LlmError> {
+    pub fn conversation(&self) -> Result<Conversation, LlmError> {
         Conversation::new(self)
     }
 
     /// The session.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.0.session
     }
 
     /// The engine.
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.0.engine
     }
 
     /// Tokens that a conversation can hold.
     pub fn context(&self) -> usize {
-        self.context
+        self.0.context
     }
 
     /// Bytes of the weights.
     pub fn weights(&self) -> WeightBytes {
-        self.weights
+        self.0.weights
     }
 
     fn text(&self) -> Result<&Text, LlmError> {
-        self.text.as_ref().ok_or_else(|| LlmError::NoText { path: self.path.clone() })
+        self.0.text.as_ref().ok_or_else(|| LlmError::NoText { path: self.0.path.clone() })
     }
 
     /// The tokenizer.
@@ -107,9 +111,14 @@ impl LanguageModel {
         Ok(&*self.text()?.tokenizer)
     }
 
+    /// A handle on the tokenizer, where the model has one.
+    pub(super) fn shared_tokenizer(&self) -> Option<Arc<dyn Tokenizer>> {
+        self.0.text.as_ref().map(|text| text.tokenizer.clone())
+    }
+
     /// Whether the model says how a conversation is written.
     pub fn has_chat_template(&self) -> bool {
-        self.text.as_ref().is_some_and(|t| t.template.is_some())
+        self.0.text.as_ref().is_some_and(|t| t.template.is_some())
     }
 
     /// The tokens of a user's message, as the chat template writes it; of the text itself where there is no template.
@@ -145,6 +154,6 @@ impl LanguageModel {
 
 impl std::fmt::Debug for LanguageModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LanguageModel({}, context {})", self.path.display(), self.context)
+        write!(f, "LanguageModel({}, context {})", self.0.path.display(), self.0.context)
     }
 }

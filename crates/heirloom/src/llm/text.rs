@@ -1,6 +1,7 @@
 //! A model's tokenizer and chat template, from the GGUF file that its metadata names or from the metadata itself.
 
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use heirloom_graph::Model;
 use heirloom_import::gguf::{Array, Gguf, Value, VocabularyFields, vocabulary};
@@ -26,7 +27,7 @@ pub(super) const END_TOKENS: &str = "heirloom.end_tokens";
 
 /// Text of one model.
 pub(super) struct Text {
-    pub(super) tokenizer: Box<dyn Tokenizer>,
+    pub(super) tokenizer: Arc<dyn Tokenizer>,
     pub(super) template: Option<ChatTemplate>,
 }
 
@@ -47,7 +48,7 @@ impl Text {
         let tokens = TemplateTokens { bos: token(BOS), eos: token(EOS), ..TemplateTokens::default() };
         let template = model.metadata_value(TEMPLATE);
         let template = template.map(|t| ChatTemplate::new(t, tokens)).transpose()?;
-        Ok(Text { tokenizer: Box::new(tokenizer), template })
+        Ok(Text { tokenizer: Arc::new(tokenizer), template })
     }
 
     fn of_gguf(path: &Path, location: &str) -> Result<Text, LlmError> {
@@ -65,7 +66,7 @@ impl Text {
         let tokens = template_tokens(&vocabulary);
         let template =
             vocabulary.chat_template.as_deref().map(|t| ChatTemplate::new(t, tokens)).transpose()?;
-        Ok(Text { tokenizer: Box::new(NativeTokenizer::new(vocabulary)?), template })
+        Ok(Text { tokenizer: Arc::new(NativeTokenizer::new(vocabulary)?), template })
     }
 }
 
