@@ -5,6 +5,8 @@ use std::fmt;
 
 use heirloom::mem::DType;
 
+use crate::foreign::Deleter;
+
 /// A capsule that nobody consumed yet, and its name afterwards.
 pub(crate) const NAME: &CStr = c"dltensor";
 pub(crate) const USED: &CStr = c"used_dltensor";
@@ -50,7 +52,7 @@ pub(crate) struct DLTensor {
 pub(crate) struct DLManagedTensor {
     pub(crate) dl_tensor: DLTensor,
     pub(crate) manager_ctx: *mut c_void,
-    pub(crate) deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
+    pub(crate) deleter: Option<Deleter<DLManagedTensor>>,
 }
 
 #[repr(C)]
@@ -64,7 +66,7 @@ pub(crate) struct DLPackVersion {
 pub(crate) struct DLManagedTensorVersioned {
     pub(crate) version: DLPackVersion,
     pub(crate) manager_ctx: *mut c_void,
-    pub(crate) deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+    pub(crate) deleter: Option<Deleter<DLManagedTensorVersioned>>,
     pub(crate) flags: u64,
     pub(crate) dl_tensor: DLTensor,
 }

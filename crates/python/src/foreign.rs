@@ -28,6 +28,9 @@ use crate::dlpack::{
 use crate::tensor::PyTensor;
 use crate::view::View;
 
+/// Frees a DLPack tensor.
+pub(crate) type Deleter<M> = unsafe extern "C" fn(*mut M);
+
 /// What keeps lent memory alive.
 enum Owner {
     Buffer(Box<ffi::Py_buffer>),

@@ -203,8 +203,11 @@ impl PyTensor {
         if copy != Some(true) {
             self.refuse_segments().map_err(|error| PyValueError::new_err(error.value(py).to_string()))?;
         }
-        let array =
-            if copy == Some(true) { self.copy(py)? } else { output::array(py, self.tensor.clone(), self.writable)? };
+        let array = if copy == Some(true) {
+            self.copy(py)?
+        } else {
+            output::array(py, self.tensor.clone(), self.writable)?
+        };
         match dtype {
             Some(dtype) => array.call_method1("astype", (dtype,)),
             None => Ok(array),

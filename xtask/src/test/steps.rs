@@ -207,7 +207,8 @@ fn wheel() -> Result<Vec<Command>, Faults> {
     let path = std::iter::once(scripts).chain(std::env::split_paths(&path));
     build.env("PATH", std::env::join_paths(path).map_err(|error| Faults::one(error.to_string()))?);
     let install = |python: PathBuf| {
-        let mut install = pip(python, &["install", "--no-deps", "--no-index", "--force-reinstall", "--find-links"]);
+        let mut install =
+            pip(python, &["install", "--no-deps", "--no-index", "--force-reinstall", "--find-links"]);
         install.arg(wheels()).arg("onnx-heirloom");
         install
     };
@@ -226,7 +227,8 @@ fn wheel() -> Result<Vec<Command>, Faults> {
 }
 
 fn pytest(python: PathBuf, tests: &[&str]) -> Command {
-    let mut pytest = command(python, &["-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider"]);
+    let mut pytest =
+        command(python, &["-m", "pytest", "-q", "-rfEs", "--tb=short", "-p", "no:cacheprovider"]);
     pytest.args(tests).env("PYTHONDONTWRITEBYTECODE", "1");
     pytest
 }
