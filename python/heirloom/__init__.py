@@ -17,10 +17,10 @@ Arrays go in and come out without a copy; what cannot be used in place is refuse
 
 from __future__ import annotations
 
-from . import errors
+from . import errors, gguf, llm
 from ._arrays import Array, Outputs, dtype_name, numpy_dtype, pack, unpack
 from ._builder import FunctionBuilder, GraphBuilder, Ops, Var
-from ._model import Fault, Inspection, Model, from_onnx, load
+from ._model import Fault, Inspection, Loss, Model, Quantized, from_onnx, load
 from ._native import CancelToken, Counts, Encoded, Report, Tensor
 from ._session import Port, Session, State, StateSlot
 from ._structs import Bits, Constant, Field, Layout, Struct, decoder, encoder
@@ -63,6 +63,7 @@ __all__ = [
     "LanguageError",
     "Layout",
     "LayoutError",
+    "Loss",
     "MapType",
     "Model",
     "ModelError",
@@ -71,6 +72,7 @@ __all__ = [
     "Outputs",
     "Port",
     "QuantizeError",
+    "Quantized",
     "Report",
     "RunError",
     "SequenceType",
@@ -90,6 +92,8 @@ __all__ = [
     "encoder",
     "errors",
     "from_onnx",
+    "gguf",
+    "llm",
     "load",
     "numpy_dtype",
     "pack",

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _html, _native
 
-__all__ = ["Fault", "Inspection", "Model", "load"]
+__all__ = ["Fault", "Inspection", "Loss", "Model", "Quantized", "from_onnx", "load"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,42 @@ class Fault:
 
     def __str__(self) -> str:
         return f"`{self.path}`: {self.problem}" if self.path else self.problem
+
+
+@dataclass(frozen=True)
+class Loss:
+    """An initializer that got another form.
+
+    Attributes:
+        name, shape, dtype: of the initializer; ``dtype`` is ONNX's.
+        bytes_before, bytes_after: of its payload.
+        rmse, max_error: how far the encoded values lie from those given; ``rms`` is the size of those. None where nothing
+            changed.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes_before: int
+    bytes_after: int
+    rmse: float | None
+    max_error: float | None
+    rms: float | None
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """What `Model.quantize` gives.
+
+    Attributes:
+        model: the model; save it to keep it.
+        tensors: the initializers that got another form.
+        skipped: why others stay as they are, by name.
+    """
+
+    model: Model
+    tensors: list[Loss]
+    skipped: dict[str, str]
 
 
 class Inspection(dict):
@@ -126,6 +162,35 @@ class Model:
     def with_metadata(self, entries: Mapping[str, str | None]) -> Model:
         """The model with annotations set, or with None removed."""
         return Model(self._native.edited([], list(entries.items())))
+
+    def quantize(
+        self,
+        format: str,
+        *,
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        axis: int | None = None,
+        block_size: int | None = None,
+        threads: int | None = None,
+    ) -> Quantized:
+        """The model with float initializers encoded, and how much each lost.
+
+        >>> small = model.quantize("q4_k").model            # doctest: +SKIP
+
+        Args:
+            format: a format of records (``"q4_k"``, ``"q8_0"``, ``"nf4"``, …), affine codes (``"int8"``, ``"int4"``, …),
+                ``"nvfp4"`` or ``"k_means:16"``. ``"float32"`` decodes what is encoded.
+            include, exclude: patterns of names (``*``, ``?``). Without ``include``: what operators take encoded.
+            axis, block_size: for affine codes: where scales belong.
+
+        Raises:
+            QuantizeError: nothing is selected.
+            ValueError: there is no such format; the message lists those that there are.
+        """
+        model, tensors, skipped = _native.quantize(
+            self._native, format, list(include), list(exclude), axis, block_size, threads
+        )
+        return Quantized(Model(model), [Loss(**{**entry, "shape": tuple(entry["shape"])}) for entry in tensors], skipped)
 
     def save(self, path: str | os.PathLike[str], *, external: str = "keep") -> None:
         """Saves the model; what was not changed is written as it was, byte for byte.
