@@ -85,12 +85,12 @@ struct Phase {
 }
 
 /// Times `work`, which feeds `tokens` tokens in `calls` calls.
-fn timed<'m>(
-    conversation: &mut Conversation<'m>,
+fn timed(
+    conversation: &mut Conversation,
     profiled: bool,
     tokens: usize,
     calls: usize,
-    work: impl FnOnce(&mut Conversation<'m>) -> Result<(), LlmError>,
+    work: impl FnOnce(&mut Conversation) -> Result<(), LlmError>,
 ) -> Result<Phase, LlmError> {
     let profile = profiled.then(|| Arc::new(Profile::new()));
     conversation.set_profile(profile.clone());
