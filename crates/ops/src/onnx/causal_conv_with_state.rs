@@ -25,7 +25,11 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         None | Some(b"none") => false,
         Some(b"silu" | b"swish") => true,
         Some(other) => {
-            return Err(unsupported("activation", String::from_utf8_lossy(other), "silu, swish and none are"));
+            return Err(unsupported(
+                "activation",
+                String::from_utf8_lossy(other),
+                "silu, swish and none are",
+            ));
         }
     };
     Ok(Box::new(CausalConv { swish }))

@@ -25,7 +25,11 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let cells = match *cx.node.attributes.ints("pooled_shape")? {
         [rows, columns] if rows > 0 && columns > 0 => [rows as usize, columns as usize],
         ref other => {
-            return Err(unsupported("pooled_shape", format!("{other:?}"), "it has two extents of at least 1"));
+            return Err(unsupported(
+                "pooled_shape",
+                format!("{other:?}"),
+                "it has two extents of at least 1",
+            ));
         }
     };
     Ok(Box::new(MaxRoiPool { cells, scale: f64::from(cx.node.attributes.float_or("spatial_scale", 1.0)?) }))
