@@ -5,7 +5,7 @@ use heirloom_mem::{DType, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::only;
-use crate::elementwise::Plain;
+use crate::elementwise::{Plain, set_wanted};
 use crate::quantized::{dynamic, dynamic_codes};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
@@ -30,7 +30,7 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let codes = dynamic_codes(values, scale, zero);
     out.bytes_mut().iter_mut().zip(codes).for_each(|(o, code)| *o = (code + zero) as u8);
     cx.set(0, out.freeze());
-    cx.set(1, Tensor::scalar(scale));
-    cx.set(2, Tensor::scalar(zero as u8));
+    set_wanted(cx, 1, Tensor::scalar(scale));
+    set_wanted(cx, 2, Tensor::scalar(zero as u8));
     Ok(())
 }

@@ -29,7 +29,6 @@ fn attributes(op: &str) -> Attributes {
 
 #[test]
 fn empty_scalar_and_unfit_inputs_never_panic() {
-    std::panic::set_hook(Box::new(|_| {}));
     let shapes: [&[usize]; 5] = [&[0, 3], &[], &[2, 0], &[3], &[1, 2, 3, 4]];
     let types = [DType::Float, DType::Int64, DType::Bool, DType::Int4, DType::BFloat16, DType::Complex64];
     let (mut panics, mut answered) = (Vec::new(), 0);
@@ -54,7 +53,6 @@ fn empty_scalar_and_unfit_inputs_never_panic() {
             }
         }
     }
-    let _ = std::panic::take_hook();
     assert!(panics.is_empty(), "{} panics: {}", panics.len(), panics.join(", "));
     assert!(answered > 1000, "{answered}");
 }

@@ -5,6 +5,7 @@
 mod encoded;
 mod hostile;
 mod oracle;
+mod pools;
 mod random;
 mod rules;
 mod sequences;
