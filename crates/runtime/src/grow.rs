@@ -112,3 +112,22 @@ fn shareable(
     let view = own.cloned().or_else(|| AppendView::of_tensor(past, axis))?;
     (view.segment_count() < SEGMENTS).then_some(view)
 }
+
+/// Room for the rows `at` in place of those of `past` along `axis`.
+pub(crate) fn over(
+    past: &Tensor,
+    axis: usize,
+    at: std::ops::Range<usize>,
+    policy: CachePolicy,
+    ledger: &Ledger,
+) -> Result<AppendSlot, KernelError> {
+    let len = past.shape().get(axis).copied().unwrap_or(0);
+    let shared = AppendView::of_tensor(past, axis);
+    let view = match shared.filter(|view| policy.in_place && view.segment_count() < SEGMENTS) {
+        Some(view) => view,
+        None => AppendBuffer::copied(past, axis, len.max(1), ledger)?,
+    };
+    // The cache is written to its end, sooner or later.
+    let room = len.saturating_sub(at.start);
+    Ok(view.claim_over(at.start, at.len(), room, ledger)?)
+}

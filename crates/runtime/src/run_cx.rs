@@ -267,6 +267,22 @@ impl<'a> RunCx<'a> {
         if self.cache.growth.is_none() { Some(self.cache.reserve) } else { None }
     }
 
+    /// Room for `rows` rows in place of rows `start..` of input `index` along `axis`, whose extent stays: a cache of the size
+    /// that it may have. The input's own rows are neither copied nor changed; where they cannot be shared as they lie, they
+    /// are copied once. Write all runs of the slot, then [`RunCx::commit`].
+    ///
+    /// # Errors
+    /// When there are no such rows, or no memory.
+    pub fn append_over(
+        &mut self,
+        index: usize,
+        axis: usize,
+        start: usize,
+        rows: usize,
+    ) -> Result<AppendSlot, KernelError> {
+        grow::over(self.tensor(index)?, axis, start..start.saturating_add(rows), self.cache, self.ledger)
+    }
+
     /// The tensor `[before…, rows so far, row…]` that sees the rows of `slot` too.
     ///
     /// # Errors

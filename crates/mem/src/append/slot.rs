@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use super::buffer::Claim;
-use super::view::{AppendView, Prefix};
+use super::view::{AppendView, Behind, Prefix};
 use crate::{Ledger, copy};
 
 /// Claimed rows: nobody sees them, and only the holder writes them. Dropping the slot gives them back.
 pub struct AppendSlot {
     prefix: Option<Arc<Prefix>>,
     claim: Claim,
+    behind: Option<Behind>,
 }
 
 impl AppendSlot {
     pub(super) fn new(prefix: Option<Arc<Prefix>>, claim: Claim) -> AppendSlot {
-        AppendSlot { prefix, claim }
+        AppendSlot { prefix, claim, behind: None }
+    }
+
+    pub(super) fn with_behind(self, behind: Option<Behind>) -> AppendSlot {
+        AppendSlot { behind, ..self }
     }
 
     /// Rows claimed.
@@ -91,7 +96,7 @@ impl AppendSlot {
     }
 
     pub(super) fn into_view(self) -> AppendView {
-        AppendView::new(self.prefix, self.claim.into_live())
+        AppendView::new(self.prefix, self.claim.into_live()).with_behind(self.behind)
     }
 
     /// The view that sees the claimed rows too. All of them must have been written.

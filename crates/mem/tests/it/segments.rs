@@ -192,3 +192,52 @@ fn a_copy_of_segments_is_one_buffer() {
     tensor.block_parts::<u8>(2, 1, |part| parts.push(part.to_vec())).unwrap();
     assert_eq!(parts, [vec![101, 102, 103], vec![104]]);
 }
+
+// proves: Z4, K1
+#[test]
+fn rows_are_written_over_without_touching_those_that_are_there() {
+    let ledger = Ledger::default();
+    let zeros = Tensor::from_vec(&[2, 6, 1], (0..12u8).map(|i| 200 + i).collect()).unwrap();
+    let start = AppendView::of_tensor(&zeros, 1).unwrap();
+    let over = |view: &AppendView, at: usize, rows: &[u8]| {
+        let mut slot = view.claim_over(at, rows.len(), 6 - at, &ledger).unwrap();
+        for run in 0..2 {
+            let bytes: Vec<u8> = rows.iter().map(|b| b + run as u8 * 100).collect();
+            slot.fill(run, [&bytes[..]]);
+        }
+        slot.commit(&ledger)
+    };
+    let one = over(&start, 0, &[1, 2]);
+    assert_eq!(
+        (rows(&one, 0), rows(&one, 1)),
+        (vec![1, 2, 202, 203, 204, 205], vec![101, 102, 208, 209, 210, 211])
+    );
+    let two = over(&one, 2, &[3]);
+    let three = over(&two, 3, &[4]);
+    assert_eq!(rows(&three, 0), [1, 2, 3, 4, 204, 205]);
+    assert_eq!((three.tail_region_id(), ledger.counts().cache_allocations), (one.tail_region_id(), 1));
+    // From an earlier point, while later ones live: another buffer, and nobody sees a change.
+    let fork = over(&one, 2, &[9]);
+    assert_ne!(fork.tail_region_id(), one.tail_region_id());
+    assert_eq!((rows(&fork, 0), rows(&three, 0)), (vec![1, 2, 9, 203, 204, 205], vec![1, 2, 3, 4, 204, 205]));
+    // In the middle, over the first rows, all of them, and none.
+    assert_eq!(rows(&over(&three, 1, &[7, 8]), 1), [101, 107, 108, 104, 210, 211]);
+    assert_eq!(rows(&over(&three, 0, &[7]), 0), [7, 2, 3, 4, 204, 205]);
+    assert_eq!(rows(&over(&three, 0, &[1, 2, 3, 4, 5, 6]), 0), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(rows(&over(&three, 4, &[5, 6]), 0), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(rows(&over(&three, 2, &[]), 0), rows(&three, 0));
+    for (from, to) in [(0, 6), (1, 5), (3, 5), (4, 6), (5, 5), (0, 3)] {
+        let part = three.part(from, to);
+        assert_eq!(
+            (rows(&part, 0), part.len()),
+            (rows(&three, 0)[from..to].to_vec(), to - from),
+            "{from}..{to}"
+        );
+    }
+    assert_eq!(three.part(4, 6).address(), zeros.address() + 4);
+    assert!(matches!(three.claim_over(5, 2, 1, &ledger), Err(ClaimError::Full { .. })));
+    assert!(matches!(three.claim(1), Err(ClaimError::Full { .. })), "there are rows behind it");
+    let longer = push(&three.extended(2, &ledger).unwrap(), &[42], &ledger);
+    assert_eq!(rows(&longer, 0), [1, 2, 3, 4, 204, 205, 42]);
+    assert_eq!((rows(&start, 0), ledger.counts().cache_copied_bytes), ((200..206).collect(), 0));
+}

@@ -1,8 +1,10 @@
 //! [`TensorScatter`](https://onnx.ai/onnx/operators/onnx__TensorScatter.html): a cache with rows of each sample replaced from
-//! a place on, going round at the end where `mode` is `circular`.
+//! a place on, going round at the end where `mode` is `circular`. Where all samples have them at one place, the new rows
+//! alone are written.
 
-use heirloom_mem::Shape;
+use heirloom_mem::{Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, normalize_axis};
+use heirloom_types::Value;
 
 use crate::attributes::{only, unsupported};
 use crate::integers;
@@ -21,6 +23,8 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
 struct TensorScatter {
     axis: i64,
     circular: bool,
+    /// Input 0 is retained from the output: it is a cache from the first call on.
+    cache: bool,
 }
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
@@ -32,7 +36,8 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
             return Err(unsupported("mode", String::from_utf8_lossy(other), "linear and circular are"));
         }
     };
-    Ok(Box::new(TensorScatter { axis: cx.node.attributes.int_or("axis", -2)?, circular }))
+    let cache = cx.inputs.first().and_then(Option::as_ref).is_some_and(|past| past.next == Some(0));
+    Ok(Box::new(TensorScatter { axis: cx.node.attributes.int_or("axis", -2)?, circular, cache }))
 }
 
 impl Kernel for TensorScatter {
@@ -63,6 +68,10 @@ impl Kernel for TensorScatter {
                 });
             }
         };
+        if let Some(value) = self.in_place(cx, &first, axis, &shape, rows)? {
+            cx.set(0, value);
+            return Ok(());
+        }
         let run: usize = shape[axis + 1..].iter().product();
         let within: usize = shape[1..axis].iter().product();
         let mut starts = Vec::with_capacity(shape[0] * within * rows);
@@ -80,6 +89,42 @@ impl Kernel for TensorScatter {
 }
 
 impl TensorScatter {
+    /// The cache with the new rows behind those that earlier calls wrote, where all samples have them at one place: nothing
+    /// else is copied. `None` where that does not apply.
+    fn in_place(
+        &self,
+        cx: &mut RunCx<'_>,
+        first: &[i64],
+        axis: usize,
+        shape: &[usize],
+        rows: usize,
+    ) -> Result<Option<Tensor>, KernelError> {
+        let whole_bytes = |tensor: &Tensor| tensor.dtype().bit_width().is_some_and(|bits| bits % 8 == 0);
+        let (Some(Value::Tensor(past)), Some(Value::Tensor(update))) = (cx.value(0), cx.value(1)) else {
+            return Ok(None);
+        };
+        let dtype = past.dtype();
+        let one_place = first.windows(2).all(|pair| pair[0] == pair[1]);
+        let start = first.first().and_then(|&first| usize::try_from(first).ok());
+        let start = start.map(|start| if self.circular { start % shape[axis].max(1) } else { start });
+        let fits = start.filter(|start| start.checked_add(rows).is_some_and(|end| end <= shape[axis]));
+        // A cache that is no state, and nobody's cache yet, is written as a whole.
+        let grows = self.cache || past.append_view().is_some_and(|(_, at)| at == axis);
+        let (Some(start), true) = (fits, grows && one_place && whole_bytes(past) && dtype == update.dtype())
+        else {
+            return Ok(None);
+        };
+        let update = cx.dense(1)?;
+        let bytes = update.dense_bytes().unwrap_or(&[]);
+        let mut slot = cx.append_over(0, axis, start, rows)?;
+        let outer: usize = shape[..axis].iter().product();
+        let run = bytes.len() / outer.max(1);
+        for block in 0..outer {
+            slot.fill(block, [&bytes[block * run..(block + 1) * run]]);
+        }
+        Ok(Some(cx.commit(slot, dtype, &shape[..axis], &shape[axis + 1..])?))
+    }
+
     fn row(&self, first: i64, row: usize, rows: usize, capacity: usize) -> Result<usize, KernelError> {
         let high = i64::try_from(if self.circular { capacity } else { capacity - rows }).unwrap_or(i64::MAX);
         let range = || KernelError::Range { what: "a write index", value: first, low: 0, high };

@@ -5,6 +5,7 @@
 mod append;
 mod control;
 mod faults;
+mod forms;
 mod functions;
 mod lent;
 mod models;
