@@ -7,14 +7,38 @@
 //! keeps busy, that is faster than to share.
 #![allow(unsafe_code)]
 
-use std::cell::UnsafeCell;
+mod handoff;
+
+/// What [`handoff`] is made of; its tests under loom have other ones.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+    pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(super) fn new(value: T) -> UnsafeCell<T> {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        pub(super) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        pub(super) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use heirloom_runtime::Team;
+
+use handoff::{Claim, Handoff};
 
 /// How long a worker looks for work before it parks.
 pub const DEFAULT_SPIN: Duration = Duration::from_micros(500);
@@ -24,65 +48,29 @@ const STALL: Duration = Duration::from_micros(300);
 /// How long the caller works alone after a first stall, and at most after one that follows another.
 const ALONE: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(128)];
 
-type Job = *const (dyn Fn(usize) + Sync);
+/// A closure without its lifetime.
+#[derive(Clone, Copy)]
+struct Job(*const (dyn Fn(usize) + Sync));
 
-/// Where tasks are claimed: bits 40.. epoch, bits 20..40 the region's task count, bits 0..20 the next task.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Claim(u64);
-
-impl Claim {
-    const BITS: u32 = 20;
-    const MASK: u64 = (1 << Self::BITS) - 1;
-
-    fn new(epoch: u64, tasks: u64) -> Claim {
-        Claim(epoch << (2 * Self::BITS) | tasks << Self::BITS)
-    }
-
-    fn next(self) -> Option<usize> {
-        let next = self.0 & Self::MASK;
-        (next < self.0 >> Self::BITS & Self::MASK).then_some(next as usize)
-    }
-
-    fn epoch(self) -> u64 {
-        self.0 >> (2 * Self::BITS)
-    }
-}
+// SAFETY: the closure is `Sync`, and used only between the start and the end of the region that borrowed it.
+unsafe impl Send for Job {}
 
 struct Shared {
-    claim: AtomicU64,
-    job: UnsafeCell<Option<Job>>,
-    done: AtomicUsize,
+    handoff: Handoff<Job>,
     panicked: AtomicBool,
-    parked: AtomicU32,
-    stop: AtomicBool,
     spin: Duration,
 }
-
-// SAFETY: `job` is written by the one caller that holds the region lock, while no task is unclaimed or running,
-// and read only by holders of a claimed task of that region (see `work`).
-unsafe impl Sync for Shared {}
-// SAFETY: the pointer in `job` is used only between the start and the end of the region that borrowed it.
-unsafe impl Send for Shared {}
 
 impl Shared {
     /// Claims and runs tasks until none is left to claim.
     fn work(&self) {
-        loop {
-            let word = self.claim.load(Ordering::Acquire);
-            let Some(task) = Claim(word).next() else { return };
-            if self.claim.compare_exchange_weak(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_err()
-            {
-                continue;
-            }
-            // SAFETY: the exchange succeeded, so `task` is a task of the region that is now open, and that
-            // region's caller cannot return (nor write `job`) before this task has been counted as done.
-            let job = unsafe { *self.job.get() }.expect("an open region has a job");
+        while let Some((task, job)) = self.handoff.claim() {
             // SAFETY: the caller keeps the closure alive until all tasks are done.
-            let f = unsafe { &*job };
+            let f = unsafe { &*job.0 };
             if catch_unwind(AssertUnwindSafe(|| f(task))).is_err() {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            self.done.fetch_add(1, Ordering::Release);
+            self.handoff.finish();
         }
     }
 
@@ -92,33 +80,23 @@ impl Shared {
             let started = Instant::now();
             let mut turns = 0u32;
             loop {
-                if self.stop.load(Ordering::Relaxed) {
+                if self.handoff.is_stopped() {
                     return;
                 }
-                let claim = Claim(self.claim.load(Ordering::Acquire));
-                if claim.epoch() != seen {
-                    seen = claim.epoch();
+                let epoch = self.handoff.epoch();
+                if epoch != seen {
+                    seen = epoch;
                     self.work();
                     break;
                 }
                 turns = turns.wrapping_add(1);
                 std::hint::spin_loop();
                 if turns & 0xff == 0 && started.elapsed() > self.spin {
-                    self.park(seen);
+                    self.handoff.sleep(seen, thread::park);
                     break;
                 }
             }
         }
-    }
-
-    /// Parks until a region after `seen` opens. Counting itself in before looking again, while the caller opens
-    /// the region before it looks at the count, makes sure that one of the two sees the other.
-    fn park(&self, seen: u64) {
-        self.parked.fetch_add(1, Ordering::SeqCst);
-        while Claim(self.claim.load(Ordering::SeqCst)).epoch() == seen && !self.stop.load(Ordering::SeqCst) {
-            thread::park();
-        }
-        self.parked.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -148,15 +126,7 @@ impl ClaimTeam {
 
     /// A team whose workers look for work for `spin` before they park.
     pub fn with_spin(threads: usize, spin: Duration) -> ClaimTeam {
-        let shared = Arc::new(Shared {
-            claim: AtomicU64::new(0),
-            job: UnsafeCell::new(None),
-            done: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
-            parked: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            spin,
-        });
+        let shared = Arc::new(Shared { handoff: Handoff::new(), panicked: AtomicBool::new(false), spin });
         let workers: Vec<_> = (1..threads.max(1))
             .filter_map(|i| {
                 let shared = shared.clone();
@@ -182,19 +152,18 @@ impl ClaimTeam {
             regions.alone = None;
         }
         let shared = &*self.shared;
-        regions.epoch = (regions.epoch + 1) & (u64::MAX >> (2 * Claim::BITS));
+        regions.epoch = regions.epoch.wrapping_add(1);
         // SAFETY: only the lifetime is erased; the region ends before this function returns.
-        let job = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(f) };
-        shared.done.store(0, Ordering::Relaxed);
-        // SAFETY: the region lock is held and the last region is over, so nobody reads `job` now.
-        unsafe { *shared.job.get() = Some(job) };
+        let job = Job(unsafe {
+            std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(f)
+        });
         let started = Instant::now();
-        shared.claim.store(Claim::new(regions.epoch, tasks as u64).0, Ordering::SeqCst);
-        if shared.parked.load(Ordering::SeqCst) > 0 {
+        // SAFETY: the region lock is held, and the last region was waited for.
+        if unsafe { shared.handoff.open(regions.epoch, tasks, job) } {
             self.handles.iter().for_each(Thread::unpark);
         }
         shared.work();
-        if shared.done.load(Ordering::Acquire) < tasks {
+        if !shared.handoff.is_over(tasks) {
             self.wait(regions, tasks, started);
         }
         if shared.panicked.swap(false, Ordering::Relaxed) {
@@ -206,7 +175,7 @@ impl ClaimTeam {
     fn wait(&self, regions: &mut Regions, tasks: usize, started: Instant) {
         let waiting = Instant::now();
         let mut turns = 0u32;
-        while self.shared.done.load(Ordering::Acquire) < tasks {
+        while !self.shared.handoff.is_over(tasks) {
             turns += 1;
             if turns < 4096 {
                 std::hint::spin_loop();
@@ -235,7 +204,7 @@ impl Team for ClaimTeam {
     }
 
     fn run(&self, tasks: usize, f: &(dyn Fn(usize) + Sync)) {
-        if tasks > 1 && !self.workers.is_empty() && tasks as u64 <= Claim::MASK {
+        if tasks > 1 && !self.workers.is_empty() && tasks as u64 <= Claim::MOST {
             // A second caller at the same time, or a region within a region, works alone.
             match self.region.try_lock() {
                 Ok(mut regions) => return self.region(&mut regions, tasks, f),
@@ -251,7 +220,7 @@ impl Team for ClaimTeam {
 
 impl Drop for ClaimTeam {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.handoff.stop();
         self.handles.iter().for_each(Thread::unpark);
         for worker in self.workers.drain(..) {
             // A worker catches the panics of tasks, so it ends normally.

@@ -11,6 +11,7 @@ operators! {
     fused_conv,
     fused_mat_mul,
     gelu,
+    group_query_attention,
     mat_mul_integer_to_float,
     q_linear_add,
     q_linear_global_average_pool,

@@ -18,6 +18,7 @@ mod outputs;
 mod plan;
 mod prepared;
 mod profile;
+mod publication;
 mod report;
 mod run_cx;
 mod session;
@@ -26,6 +27,11 @@ mod snapshot;
 mod state;
 mod team;
 mod zeros;
+
+/// What [`publication`] waits on; its tests under loom have another one.
+mod sync {
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+}
 
 pub use axis::normalize_axis;
 pub use cancel::{CancelToken, Cancelled};

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use heirloom_mem::{Ledger, LentTensor};
 use heirloom_types::Value;
 
+use crate::publication::Publication;
 use crate::report::sizes;
 use crate::session::Retention;
 use crate::{CallOptions, Feeds, Outputs, Report, RunError, Session, StateError};
@@ -19,10 +19,8 @@ use crate::{CallOptions, Feeds, Outputs, Report, RunError, Session, StateError};
 /// very buffers that the call wrote; nothing copies their payload.
 pub struct State {
     session: Session,
-    /// Held by the call under way.
-    call: Mutex<Scratch>,
-    /// In the order of the signature's bindings; `None` once the state is closed.
-    values: Mutex<Option<Vec<Value>>>,
+    /// Values in the order of the signature's bindings.
+    values: Publication<Scratch, Vec<Value>>,
     ledger: Ledger,
     calls: AtomicU64,
 }
@@ -53,8 +51,7 @@ impl State {
     fn with(session: Session, values: Vec<Value>) -> State {
         State {
             session,
-            call: Mutex::default(),
-            values: Mutex::new(Some(values)),
+            values: Publication::new(Scratch::default(), values),
             ledger: Ledger::default(),
             calls: AtomicU64::new(0),
         }
@@ -76,11 +73,11 @@ impl State {
         feeds: impl Into<Feeds<'f>>,
         options: &CallOptions<'_>,
     ) -> Result<Outputs, RunError> {
-        let mut scratch = self.try_call().ok_or(RunError::Busy)?;
-        let Scratch { past, next } = &mut *scratch;
+        let mut call = self.values.begin().ok_or(RunError::Busy)?;
+        let Scratch { past, next } = &mut *call;
         past.clear();
         next.clear();
-        past.extend(self.lock().as_ref().ok_or(RunError::Closed)?.iter().cloned());
+        self.values.read(|values| past.extend(values.iter().cloned())).ok_or(RunError::Closed)?;
         let inner = &self.session.0;
         let mut frame = inner.frames.take();
         let before = frame.ledger.counts();
@@ -88,12 +85,11 @@ impl State {
         self.ledger.add(frame.ledger.counts() - before);
         past.clear();
         if result.is_ok() {
-            if let Some(values) = &mut *self.lock() {
-                std::mem::swap(values, next);
-            }
+            let values = std::mem::take(next);
+            call.next = self.values.publish(&call, values).unwrap_or_default();
             self.calls.fetch_add(1, Relaxed);
         }
-        next.drain(..).for_each(|old| frame.recycle(old));
+        call.next.drain(..).for_each(|old| frame.recycle(old));
         inner.frames.put(frame);
         result
     }
@@ -117,7 +113,7 @@ impl State {
     /// # Errors
     /// When the state is closed.
     pub fn values(&self) -> Result<StateValues, StateError> {
-        let values = self.lock().as_ref().ok_or(StateError::Closed)?.clone();
+        let values = self.values.read(Vec::clone).ok_or(StateError::Closed)?;
         Ok(StateValues { session: self.session.clone(), values })
     }
 
@@ -126,22 +122,23 @@ impl State {
     /// # Errors
     /// As [`Session::make_state`], and when the state is busy or closed. The state is then as it was.
     pub fn reset<'f>(&self, initial: impl Into<Feeds<'f>>) -> Result<(), StateError> {
-        let _call = self.try_call().ok_or(StateError::Busy)?;
-        if self.lock().is_none() {
+        let call = self.values.begin().ok_or(StateError::Busy)?;
+        if self.is_closed() {
             return Err(StateError::Closed);
         }
-        self.publish(accept(&self.session, initial.into())?);
+        drop(self.values.publish(&call, accept(&self.session, initial.into())?));
         Ok(())
     }
 
     /// Shortens every retained value to its first `rows` rows; what follows is written over by later calls.
     ///
     /// # Errors
-    /// When a retained value is no cache that grew by appending or has fewer rows, or the state is busy or closed.
+    /// When a retained value is no cache that grew by appending or has fewer rows, its declared extent is fixed, or the
+    /// state is busy or closed.
     /// The state is then as it was.
     pub fn truncate(&self, rows: usize) -> Result<(), StateError> {
-        let _call = self.try_call().ok_or(StateError::Busy)?;
-        let values = self.lock().as_ref().ok_or(StateError::Closed)?.clone();
+        let call = self.values.begin().ok_or(StateError::Busy)?;
+        let values = self.values.read(Vec::clone).ok_or(StateError::Closed)?;
         let bindings = &self.session.0.signature.bindings;
         let mut shorter = Vec::with_capacity(values.len());
         for (bound, value) in bindings.iter().zip(&values) {
@@ -162,7 +159,15 @@ impl State {
                 cut.ok_or_else(|| unfit(format!("it holds {} rows, fewer than {rows}", view.len())))?.into(),
             );
         }
-        self.publish(shorter);
+        let mut symbols = vec![None; self.session.0.signature.symbols.len()];
+        for (bound, value) in bindings.iter().zip(&shorter) {
+            let fits = self.session.0.signature.check(bound.input, value, &mut symbols);
+            fits.map_err(|mismatch| StateError::Value {
+                name: self.session.0.signature.inputs[bound.input as usize].name.to_string(),
+                mismatch,
+            })?;
+        }
+        drop(self.values.publish(&call, shorter));
         Ok(())
     }
 
@@ -171,7 +176,7 @@ impl State {
     /// # Errors
     /// When the state is closed.
     pub fn fork(&self) -> Result<State, StateError> {
-        let values = self.lock().as_ref().ok_or(StateError::Closed)?.clone();
+        let values = self.values.read(Vec::clone).ok_or(StateError::Closed)?;
         Ok(State::with(self.session.clone(), values))
     }
 
@@ -180,21 +185,22 @@ impl State {
     /// # Errors
     /// When a call is under way.
     pub fn close(&self) -> Result<(), StateError> {
-        let _call = self.try_call().ok_or(StateError::Busy)?;
-        let values = self.lock().take();
-        drop(values);
+        let call = self.values.begin().ok_or(StateError::Busy)?;
+        drop(self.values.close(&call));
         Ok(())
     }
 
     /// Whether the state was closed.
     pub fn is_closed(&self) -> bool {
-        self.lock().is_none()
+        self.values.read(|_| ()).is_none()
     }
 
     /// What the state holds, and what its calls did with memory so far.
     pub fn report(&self) -> Report {
-        let (retained_bytes, reserved_bytes) =
-            self.lock().iter().flatten().map(sizes).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        let (retained_bytes, reserved_bytes) = self
+            .values
+            .read(|values| values.iter().map(sizes).fold((0, 0), |(a, b), (c, d)| (a + c, b + d)))
+            .unwrap_or_default();
         Report {
             calls: self.calls.load(Relaxed),
             counts: self.ledger.counts(),
@@ -202,25 +208,6 @@ impl State {
             reserved_bytes,
             scratch_bytes: self.session.0.frames.scratch_bytes() as u64,
         }
-    }
-
-    fn try_call(&self) -> Option<MutexGuard<'_, Scratch>> {
-        match self.call.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::WouldBlock) => None,
-            // A kernel panicked in an earlier call: nothing was published, and the lists are cleared before use.
-            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
-        }
-    }
-
-    /// Held for moments only: to clone or exchange handles.
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<Value>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn publish(&self, values: Vec<Value>) {
-        let old = self.lock().replace(values);
-        drop(old);
     }
 }
 

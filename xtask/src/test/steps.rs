@@ -46,6 +46,7 @@ pub(super) const STEPS: &[Step] = &[
     step("release", Reading::Check, || Ok(vec![cargo(RELEASE)]), "the program, optimized"),
     step("models", Reading::Check, models, "the real models, fetched by the program"),
     step("rust", Reading::Rust, rust_tests, "Rust tests"),
+    step("memcheck", Reading::Rust, memcheck, "memory and state tests under valgrind, portable and AVX2"),
     step("doc-tests", Reading::Rust, || Ok(vec![cargo(DOC_TESTS)]), "examples in the Rust documentation"),
     step("deny", Reading::Check, deny, "licences, bans and sources of dependencies"),
     step("size", Reading::Check, || xtask(&["size", "--check"]), "what heirloom-proto costs as a library"),
@@ -106,6 +107,31 @@ fn rust_tests() -> Result<Vec<Command>, Faults> {
     };
     // The wire layer's tests ask the `onnx` package.
     Ok(vec![with_python(tests)])
+}
+
+/// Tests of what holds, shares and frees memory under valgrind (a package of every distribution), which stops at the first
+/// read or write outside of what is allocated, or of what was freed. The tests run at the portable level and at this
+/// processor's best that valgrind knows, AVX2. Left out are those that measure time or go on for very long.
+fn memcheck() -> Result<Vec<Command>, Faults> {
+    const RUNNER: &str = "valgrind --quiet --error-exitcode=9 --fair-sched=try";
+    const SLOW: &[&str] = &["u6_", "u55", "u64", "every_changed", "hostile"];
+    let states = ["append::", "forms::", "snapshots::", "states::", "structs::"];
+    let suites: [(&str, &[&str], &[&str]); 3] = [
+        ("heirloom-mem", &["--test", "it"], &["append", "bytes", "pool", "segments", "tensor"]),
+        ("heirloom-runtime", &["--test", "it"], &states),
+        ("heirloom-cpu", &["--lib"], &["attention"]),
+    ];
+    let mut commands = Vec::new();
+    for level in ["portable", "avx2"] {
+        for (package, target, filters) in suites {
+            let mut tests = cargo(&["test", "--quiet", "--package", package]);
+            tests.args(target).arg("--").args(filters);
+            SLOW.iter().for_each(|slow| _ = tests.args(["--skip", slow]));
+            tests.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", RUNNER).env("HEIRLOOM_ISA", level);
+            commands.push(tests);
+        }
+    }
+    Ok(commands)
 }
 
 fn deny() -> Result<Vec<Command>, Faults> {

@@ -1,5 +1,7 @@
 //! `heirloom bench`: how fast a language model reads and writes.
 
+mod states;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// Show where the time goes, by operator; slows the timed calls a little
     #[arg(long)]
     profile: bool,
+    /// Instead, so many states at the same time, each on a thread of its own: `1,4,16` are three measurements
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    states: Vec<usize>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -105,6 +110,16 @@ fn timed(
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let context = args.prompt_tokens.max(args.depth + args.generate + 1) + 1;
     let model = args.model.open_for(Some(context))?;
+    if !args.states.is_empty() {
+        let task = states::Task { depth: args.depth, generate: args.generate.max(1) };
+        let counts = args.states.iter().filter(|&&count| count > 0);
+        let rows = counts.map(|&count| states::measure(&model, count, &task)).collect::<Result<Vec<_>, _>>()?;
+        match args.json {
+            true => out::json(&json!(rows)),
+            false => states::print(&rows),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let tokens = |count: usize, from: usize| -> Vec<u32> {
         // Ordinary tokens of every vocabulary, different ones so that no row stays in a cache alone.
         (from..from + count).map(|i| (i * 7919 % 30_000 + 300) as u32).collect()

@@ -64,6 +64,12 @@ impl Conversation {
         &self.seen
     }
 
+    /// The state itself: to fork, save or look at. A call that goes round this conversation makes [`seen`](Conversation::seen)
+    /// untrue.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
     /// What the state holds and what its calls did with memory.
     pub fn report(&self) -> Report {
         self.state.report()

@@ -2,6 +2,7 @@
 //! cap, sliding windows, and past keys and values, behind which the new ones are appended in place.
 
 mod cache;
+pub(crate) mod core;
 mod mask;
 
 use half::{bf16, f16};
@@ -184,7 +185,7 @@ impl Attention {
                             .map(|out| &mut out.elements_mut::<T>()[at * keys.len..(at + 1) * keys.len]);
                         let row = Row { q: &q[token * query.size..(token + 1) * query.size], limits, scale };
                         let to = &mut to[token * values.size..(token + 1) * values.size];
-                        self.row(&row, &mut scratch, &mask, [batch, head, i], scores, to);
+                        self.row(&row, &mut scratch, keys.len, &mask, [batch, head, i], scores, to);
                     }
                 }
             }
@@ -244,6 +245,7 @@ impl Attention {
         &self,
         row: &Row<'_, T>,
         scratch: &mut Scratch,
+        key_count: usize,
         mask: &Mask<T::Wide>,
         at: [usize; 3],
         mut scores_out: Option<&mut [T]>,
@@ -254,6 +256,7 @@ impl Attention {
         let values = scratch.values.elements::<T::Wide>();
         let (q, rest) = scratch.row.elements_mut::<T::Wide>().split_at_mut(size);
         let (sums, scores) = rest.split_at_mut(out_size);
+        let scores = &mut scores[..key_count];
         q.iter_mut().zip(row.q).for_each(|(w, v)| *w = v.widen() * row.scale);
         let minus_infinity = T::Wide::from_f32(f32::NEG_INFINITY);
         let mut note = |stage: Scores, at: usize, score: T::Wide| {

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod encoded;
+mod group_query;
 mod hostile;
 mod oracle;
 mod pools;

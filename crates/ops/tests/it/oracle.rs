@@ -50,7 +50,7 @@ struct Case {
     line: usize,
 }
 
-fn attribute(json: &Json) -> AttrValue {
+pub(crate) fn attribute(json: &Json) -> AttrValue {
     match json {
         Json::Number(number) if number.is_i64() => AttrValue::Int(number.as_i64().unwrap()),
         Json::Number(number) => AttrValue::Float(number.as_f64().unwrap() as f32),

@@ -18,6 +18,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    pub(super) fn new(tensor: Tensor, [batch, heads, len, size]: [usize; 4]) -> Rows {
+        Rows { tensor, batch, heads, len, size, flat: false }
+    }
+
     /// The rows of one head as wide numbers.
     pub(super) fn widen<T: Real>(
         &self,

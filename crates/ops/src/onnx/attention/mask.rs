@@ -18,13 +18,18 @@ pub(super) struct Mask<W> {
 }
 
 impl<W: Wide> Mask<W> {
+    /// No mask.
+    pub(super) fn none(extents: [usize; 4]) -> Mask<W> {
+        Mask { bias: None, strides: [0; 4], keys: extents[3] }
+    }
+
     pub(super) fn of<T: Real<Wide = W>>(
         cx: &RunCx<'_>,
         index: usize,
         extents: [usize; 4],
     ) -> Result<Mask<W>, KernelError> {
         if cx.opt_tensor(index)?.is_none() {
-            return Ok(Mask { bias: None, strides: [0; 4], keys: extents[3] });
+            return Ok(Mask::none(extents));
         }
         let tensor = cx.dense(index)?;
         let misfit = || KernelError::Shape {
