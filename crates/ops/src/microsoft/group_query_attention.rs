@@ -127,7 +127,7 @@ impl GroupQuery {
     fn attend<T: Real>(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let Core { heads, kv_heads, .. } = self.core;
         let [q, k, v] = self.split::<T>(cx)?;
-        let call = self.call::<T>(cx, &q)?;
+        let call = self.call(cx, &q)?;
         let ids = integers::opt_list(cx, 9)?;
         if ids.as_ref().is_some_and(|ids| ids.len() != call.batch * call.tokens) {
             return Err(KernelError::Other("position_ids is [batch, sequence]".into()));
@@ -178,7 +178,7 @@ impl GroupQuery {
         Ok([part(0, heads)?, part(heads, kv_heads)?, part(heads + kv_heads, kv_heads)?])
     }
 
-    fn call<T: Real>(&self, cx: &RunCx<'_>, q: &Tensor) -> Result<Call, KernelError> {
+    fn call(&self, cx: &RunCx<'_>, q: &Tensor) -> Result<Call, KernelError> {
         let Core { heads, kv_heads, .. } = self.core;
         let &[batch, tokens, width] = q.shape() else { return Err(misfit(&[q])) };
         let size = width / heads;
@@ -232,7 +232,6 @@ impl GroupQuery {
         call: &Call,
         ids: Option<&Ints>,
     ) -> Result<Tensor, KernelError> {
-        use crate::real::num::Wide as _;
         let (cos, sin) = (cx.dense(7)?, cx.dense(8)?);
         let &[positions, half] = cos.shape() else { return Err(misfit(&[&cos])) };
         if sin.shape() != cos.shape() || 2 * half > call.size {

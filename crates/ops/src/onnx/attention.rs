@@ -183,9 +183,14 @@ impl Attention {
                         let scores = scores_out
                             .as_mut()
                             .map(|out| &mut out.elements_mut::<T>()[at * keys.len..(at + 1) * keys.len]);
-                        let row = Row { q: &q[token * query.size..(token + 1) * query.size], limits, scale };
+                        let row = Row {
+                            keys: keys.len,
+                            q: &q[token * query.size..(token + 1) * query.size],
+                            limits,
+                            scale,
+                        };
                         let to = &mut to[token * values.size..(token + 1) * values.size];
-                        self.row(&row, &mut scratch, keys.len, &mask, [batch, head, i], scores, to);
+                        self.row(&row, &mut scratch, &mask, [batch, head, i], scores, to);
                     }
                 }
             }
@@ -245,7 +250,6 @@ impl Attention {
         &self,
         row: &Row<'_, T>,
         scratch: &mut Scratch,
-        key_count: usize,
         mask: &Mask<T::Wide>,
         at: [usize; 3],
         mut scores_out: Option<&mut [T]>,
@@ -256,7 +260,7 @@ impl Attention {
         let values = scratch.values.elements::<T::Wide>();
         let (q, rest) = scratch.row.elements_mut::<T::Wide>().split_at_mut(size);
         let (sums, scores) = rest.split_at_mut(out_size);
-        let scores = &mut scores[..key_count];
+        let scores = &mut scores[..row.keys];
         q.iter_mut().zip(row.q).for_each(|(w, v)| *w = v.widen() * row.scale);
         let minus_infinity = T::Wide::from_f32(f32::NEG_INFINITY);
         let mut note = |stage: Scores, at: usize, score: T::Wide| {
@@ -314,6 +318,7 @@ impl Attention {
 }
 
 struct Row<'a, T: Real> {
+    keys: usize,
     q: &'a [T],
     limits: std::ops::Range<usize>,
     scale: T::Wide,

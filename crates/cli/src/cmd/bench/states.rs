@@ -44,7 +44,7 @@ pub(super) fn measure(model: &LanguageModel, count: usize, task: &Task) -> Resul
     let started = Instant::now();
     let timed = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            states.iter().map(|state| scope.spawn(|| decode(state, task.generate))).collect();
+            states.iter().map(|state| scope.spawn(move || decode(state, task.generate))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Result<Vec<_>, _>>()
     })
     .map_err(failed)?;

@@ -59,8 +59,16 @@ impl Core {
         };
         for (b, (&first, &valid)) in first.iter().zip(valid).enumerate() {
             for kv_head in 0..keys.heads {
-                keys.widen::<T>(b, kv_head, &mut scratch.keys.elements_mut()[..valid * keys.size])?;
-                values.widen::<T>(b, kv_head, &mut scratch.values.elements_mut()[..valid * values.size])?;
+                keys.widen::<T>(
+                    b,
+                    kv_head,
+                    &mut scratch.keys.elements_mut::<T::Wide>()[..valid * keys.size],
+                )?;
+                values.widen::<T>(
+                    b,
+                    kv_head,
+                    &mut scratch.values.elements_mut::<T::Wide>()[..valid * values.size],
+                )?;
                 let group = heads / keys.heads;
                 for head in kv_head * group..(kv_head + 1) * group {
                     for i in 0..queries {
@@ -68,9 +76,9 @@ impl Core {
                         let place = i64::try_from(first + i).unwrap_or(i64::MAX);
                         let limits = attention.limits(place, valid, None);
                         let token = (b * queries + i) * heads + head;
-                        let row = Row { q: &q[token * size..(token + 1) * size], limits, scale };
+                        let row = Row { keys: valid, q: &q[token * size..(token + 1) * size], limits, scale };
                         let to = &mut to[token * values.size..(token + 1) * values.size];
-                        attention.row(&row, &mut scratch, valid, &mask, [b, head, i], None, to);
+                        attention.row(&row, &mut scratch, &mask, [b, head, i], None, to);
                     }
                 }
             }
