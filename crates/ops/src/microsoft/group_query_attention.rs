@@ -128,6 +128,10 @@ impl GroupQuery {
         let Core { heads, kv_heads, .. } = self.core;
         let [q, k, v] = self.split::<T>(cx)?;
         let call = self.call(cx, &q)?;
+        let shape = |count: usize| [call.batch, call.tokens, count * call.size];
+        if q.shape() != shape(heads) || k.shape() != shape(kv_heads) || v.shape() != shape(kv_heads) {
+            return Err(misfit(&[&q, &k, &v]));
+        }
         let ids = integers::opt_list(cx, 9)?;
         if ids.as_ref().is_some_and(|ids| ids.len() != call.batch * call.tokens) {
             return Err(KernelError::Other("position_ids is [batch, sequence]".into()));
@@ -279,9 +283,6 @@ impl GroupQuery {
     ) -> Result<Tensor, KernelError> {
         let heads = self.core.kv_heads;
         let &Call { batch, tokens, size, rows: (past, present), .. } = call;
-        if new.shape() != [batch, tokens, heads * size] {
-            return Err(misfit(&[new]));
-        }
         let from = new.dense_bytes().unwrap_or(&[]);
         let row = size * size_of::<T>();
         let of = move |run: usize| {
