@@ -204,6 +204,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`Conversation::feed`], with the conversation.
+    #[allow(clippy::result_large_err, reason = "the conversation comes back with the error")]
     pub fn into_generation(
         self,
         prompt: &[u32],

@@ -139,6 +139,7 @@ pub struct Generation<C> {
 }
 
 impl<C: BorrowMut<Conversation>> Generation<C> {
+    #[allow(clippy::result_large_err, reason = "the conversation comes back with the error")]
     pub(super) fn new(
         mut conversation: C,
         prompt: &[u32],
