@@ -212,8 +212,11 @@ impl Model {
         })
     }
 
-    /// Another message with this model's folder and options.
-    pub(crate) fn with_proto(&self, proto: ModelProto) -> Result<Model, Error> {
+    /// Another message with this model's folder and options, checked as a whole.
+    ///
+    /// # Errors
+    /// With all faults that forbid to open it.
+    pub fn with_proto(&self, proto: ModelProto) -> Result<Model, Error> {
         let mut model = Model::import(proto, None, self.resolver.base_dir(), &self.options)?;
         model.path.clone_from(&self.path);
         Ok(model)

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod evaluate;
 pub mod llm;
 pub mod quantize;
 mod weights;

@@ -2,3 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
+mod evaluate;
+pub mod lower;
+pub mod pass;
+
+pub use evaluate::Evaluate;

@@ -32,7 +32,7 @@ fn problems(proto: ModelProto) -> Vec<Problem> {
     faults(proto).0.into_iter().map(|fault| fault.problem).collect()
 }
 
-// proves: B2
+// proves: B2, GB6
 #[test]
 fn u1_a_binding_to_a_missing_output_names_it_and_the_real_outputs() {
     let mut proto = accumulator().finish().unwrap();

@@ -1,3 +1,5 @@
 //! Rewriting models.
 mod bind;
+mod lower;
+mod passes;
 mod support;
