@@ -1,4 +1,5 @@
 //! Tests of the crate's public interface.
 
+mod fast;
 mod products;
 mod team;
