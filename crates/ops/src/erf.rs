@@ -1,6 +1,7 @@
 //! The error function, `2 / √π · ∫₀ˣ exp(−t²) dt`.
 
 /// Coefficients, by rising power, of `erf(x) / x` in `x²` for |x| ≤ 1: a Chebyshev fit.
+#[allow(clippy::approx_constant, clippy::excessive_precision)] // A coefficient of the fit, as it came out.
 const NEAR: [f32; 7] = [
     1.128_379_1,
     -0.376_126_26,

@@ -1,5 +1,7 @@
 //! ONNX operators: portable kernels, one file each. They are the definition that faster kernels are held to.
 #![forbid(unsafe_code)]
+// Kernels for unsigned types are made by the same code as those for signed ones.
+#![allow(clippy::absurd_extreme_comparisons)]
 
 mod arg_extreme;
 mod attributes;

@@ -93,7 +93,7 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
         causal: attributes.int_or("causal", 1)? != 0,
         left: window,
     };
-    if core.heads % core.kv_heads != 0 {
+    if !core.heads.is_multiple_of(core.kv_heads) {
         return Err(unsupported("num_heads", core.heads, "it is a multiple of kv_num_heads"));
     }
     Ok(Box::new(GroupQuery {

@@ -30,6 +30,7 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 }
 
 impl Kernel for BitShift {
+    #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)] // For some types it is none.
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let left = self.left;
         by_type!(common_type(cx, 2)?, [i64, i32, i16, i8, u64, u32, u16, u8], T => binary(cx, |x: T, by: T| {
