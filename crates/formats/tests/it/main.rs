@@ -9,3 +9,4 @@ mod fixture;
 mod random;
 mod recorded;
 mod subject;
+mod unpack;

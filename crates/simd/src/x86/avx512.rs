@@ -128,8 +128,11 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn load_quarters(self, quarters: [&[u8; 16]; 4]) -> __m512i {
-        let [a, b, c, d] = quarters.map(|q| mem!(_mm_loadu_si128(q.as_ptr().cast())));
-        op!({
+        let [a, b, c, d] = quarters;
+        mem!({
+            // Not with `map`, whose call would not be inlined.
+            let (a, b) = (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()));
+            let (c, d) = (_mm_loadu_si128(c.as_ptr().cast()), _mm_loadu_si128(d.as_ptr().cast()));
             let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
             let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(c), d);
             _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
@@ -161,12 +164,10 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn load_bits(self, bits: [&[u8; 4]; 4]) -> [__mmask64; 2] {
-        let [a, b, c, d] = bits.map(|b| u64::from(u32::from_le_bytes(*b)));
-        let lower = |x: u64| x & 0xffff;
-        let upper = |x: u64| x >> 16;
+        let [[a0, a1, a2, a3], [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]] = bits;
         [
-            lower(a) | lower(b) << 16 | lower(c) << 32 | lower(d) << 48,
-            upper(a) | upper(b) << 16 | upper(c) << 32 | upper(d) << 48,
+            u64::from_le_bytes([*a0, *a1, *b0, *b1, *c0, *c1, *d0, *d1]),
+            u64::from_le_bytes([*a2, *a3, *b2, *b3, *c2, *c3, *d2, *d3]),
         ]
     }
     #[inline(always)]

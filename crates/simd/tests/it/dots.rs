@@ -17,9 +17,7 @@ struct Step {
 impl Step {
     /// Codes of bytes that `code` makes, activations within their range.
     fn random(random: &mut Random, mut code: impl FnMut(&mut Random) -> u8) -> Step {
-        let codes = std::array::from_fn(|_| {
-            std::array::from_fn(|_| std::array::from_fn(|_| code(random)))
-        });
+        let codes = std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| code(random))));
         let x = std::array::from_fn(|_| {
             [127, 32].map(|most| {
                 std::array::from_fn(|_| std::array::from_fn(|_| random.within(-most, most) as u8))
@@ -108,8 +106,7 @@ fn check_scaled<S: Simd>(s: S, step: &Step) {
 fn check_scale_sums<S: Simd>(s: S, random: &mut Random) {
     let most = [16 * 127, 16 * 32];
     let scales: [u8; 16] = std::array::from_fn(|_| random.within(-128, 127) as u8);
-    let sums: [[i16; 16]; 2] =
-        most.map(|most| std::array::from_fn(|_| random.within(-most, most) as i16));
+    let sums: [[i16; 16]; 2] = most.map(|most| std::array::from_fn(|_| random.within(-most, most) as i16));
     let expected = std::array::from_fn(|block| {
         let lane = LANE_OF_BLOCK[block];
         (0..2)

@@ -23,7 +23,8 @@ fn sixteen<S: Simd>(s: S, v: S::F32x16) -> [f32; 16] {
 #[track_caller]
 fn same<const N: usize>(level: Level, actual: [f32; N], expected: [f32; N]) {
     for i in 0..N {
-        let alike = actual[i].to_bits() == expected[i].to_bits() || actual[i].is_nan() && expected[i].is_nan();
+        let alike =
+            actual[i].to_bits() == expected[i].to_bits() || actual[i].is_nan() && expected[i].is_nan();
         assert!(alike, "lane {i} at {level}: {:?} is not {:?}", actual, expected);
     }
 }
@@ -51,7 +52,9 @@ impl Kernel for Floats {
             same(level, eight(s, s.mul_f32x8(va, vb)), lanes(&|i| a[i] * b[i]));
             same(level, eight(s, s.fma_f32x8(va, vb, vc)), lanes(&|i| fma(level, a[i], b[i], c[i])));
             let mut bytes = [0; 33];
-            a.iter().zip(bytes[1..].chunks_exact_mut(4)).for_each(|(x, to)| to.copy_from_slice(&x.to_le_bytes()));
+            a.iter()
+                .zip(bytes[1..].chunks_exact_mut(4))
+                .for_each(|(x, to)| to.copy_from_slice(&x.to_le_bytes()));
             same(level, eight(s, s.load_f32x8_bytes(bytes[1..].first_chunk().unwrap())), a);
             let sum = |x: &[f32; 8]| ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
             let d = random.floats::<8>();
@@ -85,7 +88,9 @@ impl Kernel for Halves {
         for first in (0..=u16::MAX).step_by(8) {
             let bits: [u16; 8] = std::array::from_fn(|i| first + i as u16);
             let mut bytes = [0; 16];
-            bits.iter().zip(bytes.chunks_exact_mut(2)).for_each(|(b, to)| to.copy_from_slice(&b.to_le_bytes()));
+            bits.iter()
+                .zip(bytes.chunks_exact_mut(2))
+                .for_each(|(b, to)| to.copy_from_slice(&b.to_le_bytes()));
             let wide = bits.map(|b| f16::from_bits(b).to_f32());
             same(level, eight(s, s.load_f16x8(&bytes)), wide);
             same(level, eight(s, s.load_bf16x8(&bytes)), bits.map(|b| bf16::from_bits(b).to_f32()));
@@ -125,7 +130,8 @@ impl Kernel for Integers {
             _ => random.next() as i32,
         };
         for _ in 0..500 {
-            let (a, b): ([i32; 8], [i32; 8]) = (std::array::from_fn(|_| any()), std::array::from_fn(|_| any()));
+            let (a, b): ([i32; 8], [i32; 8]) =
+                (std::array::from_fn(|_| any()), std::array::from_fn(|_| any()));
             same(level, eight(s, s.to_f32x8(s.i32x8(&a))), a.map(|a| a as f32));
             for factor in [0, 1, 8, 16, 32, 128, -3, any()] {
                 let result = s.sub_scaled(s.i32x8(&a), s.i32x8(&b), factor);

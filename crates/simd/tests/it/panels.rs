@@ -24,7 +24,8 @@ impl Kernel for Transpose {
             let mut out = [[0; 64]; 16];
             s.transpose(rows.map(|row| s.load(&row)), &mut out);
             for (group, out) in out.iter().enumerate() {
-                let expected: Vec<u8> = rows.iter().flat_map(|row| row[4 * group..4 * group + 4].to_vec()).collect();
+                let expected: Vec<u8> =
+                    rows.iter().flat_map(|row| row[4 * group..4 * group + 4].to_vec()).collect();
                 assert_eq!(out[..], expected, "group {group} at {}", S::LEVEL);
             }
         }
@@ -89,7 +90,8 @@ impl<const M: usize> Sums<M> {
         for (m, sum) in sums.into_iter().enumerate() {
             let expected: [i32; 16] = std::array::from_fn(|row| self.expected(m, row));
             assert_rows(s, s.widen(sum), expected, "widen");
-            for scales in [[1; 16], [64; 16], [1024; 16], std::array::from_fn(|i| [-128, 127, -1, 0][i % 4])] {
+            for scales in [[1; 16], [64; 16], [1024; 16], std::array::from_fn(|i| [-128, 127, -1, 0][i % 4])]
+            {
                 let scaled = s.widen_scaled(sum, &scales.map(|scale| s.row_scale(scale)));
                 let expected = std::array::from_fn(|row| expected[row] * i32::from(scales[row]));
                 assert_rows(s, scaled, expected, "widen_scaled");

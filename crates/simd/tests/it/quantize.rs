@@ -60,7 +60,9 @@ impl Kernel for Largest {
             let mut x = random.floats::<BLOCK>();
             let expected = x.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
             assert_eq!(s.largest(&x), expected, "at {}", S::LEVEL);
-            for (value, expected) in [(-2e30, 2e30), (f32::NEG_INFINITY, f32::INFINITY), (f32::INFINITY, f32::INFINITY)] {
+            for (value, expected) in
+                [(-2e30, 2e30), (f32::NEG_INFINITY, f32::INFINITY), (f32::INFINITY, f32::INFINITY)]
+            {
                 x[at] = value;
                 assert_eq!(s.largest(&x), expected, "{value} at place {at}, {}", S::LEVEL);
             }
