@@ -1,5 +1,4 @@
 //! Tests of the crate's public interface.
 
-mod fast;
-mod products;
-mod team;
+mod exact;
+mod guard;

@@ -22,13 +22,13 @@ impl Random {
     pub(crate) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
-    fn floats(&mut self, n: usize) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, n: usize) -> Vec<f32> {
         (0..n).map(|_| self.float()).collect()
     }
 }
 
 /// Where the records of formats whose bytes are not all codes have FLOAT16 values.
-fn f16_fields(format: &Format) -> &'static [usize] {
+pub(crate) fn f16_fields(format: &Format) -> &'static [usize] {
     match format.name {
         "q4_0" | "q5_0" | "q8_0" | "iq4_nl" | "iq4_xs" => &[0],
         "q4_1" | "q5_1" | "q4_k" | "q5_k" => &[0, 2],
@@ -42,7 +42,7 @@ fn f16_fields(format: &Format) -> &'static [usize] {
 }
 
 /// Any bytes, but finite scales; encoded values where the bytes are not mostly codes.
-fn records(format: &Format, elements: usize, random: &mut Random) -> Vec<u8> {
+pub(crate) fn records(format: &Format, elements: usize, random: &mut Random) -> Vec<u8> {
     let count = elements / format.elements;
     if f16_fields(format).is_empty() && format.name != "mxfp4" {
         let mut bytes = vec![0; count * format.record_bytes];
@@ -64,7 +64,7 @@ fn records(format: &Format, elements: usize, random: &mut Random) -> Vec<u8> {
 }
 
 /// What a product does, once.
-fn run(
+pub(crate) fn run(
     product: &Product,
     x: &[f32],
     rows: usize,
@@ -98,7 +98,7 @@ fn bound(x: &[f32], w: &[f32], quantized: bool) -> Bound {
         let widest = w.iter().fold(0.0f32, |m, w| m.max(w.abs()));
         let weights: f64 = w.iter().map(|w| f64::from(w.abs())).sum();
         exact += x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum::<f64>();
-        step_error += f64::from(largest) / 127.0 * 0.5001 * weights;
+        step_error += f64::from(largest) / 8128.0 * 0.5001 * weights;
         // Codes before offset or minimum are at most a few times as large as the widest weight of a random block.
         size += 32.0 * f64::from(largest) * 4.0 * f64::from(widest);
     }
@@ -123,14 +123,14 @@ fn check(product: &Product, format: &str, x: &[f32], rows: usize, w: &[f32], k: 
     }
 }
 
-fn decoded(format: &Format, bytes: &[u8]) -> Vec<f32> {
+pub(crate) fn decoded(format: &Format, bytes: &[u8]) -> Vec<f32> {
     let mut values = vec![0.0; bytes.len() / format.record_bytes * format.elements];
     format.decode(bytes, &mut values).expect("whole records");
     values
 }
 
 /// Widths to try: whole steps, halves of steps, and odd tails, as far as the records allow.
-fn widths(format: &Format) -> Vec<usize> {
+pub(crate) fn widths(format: &Format) -> Vec<usize> {
     let all = [32, 64, 96, 128, 160, 224, 256, 288, 416, 576, 896, 1024, 1536, 4864];
     all.into_iter().filter(|k| k % format.elements == 0).collect()
 }
