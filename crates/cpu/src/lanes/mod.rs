@@ -1,6 +1,8 @@
 //! Vectors of f32 lanes: what attention, norms and activations are written with, once for every level.
 
 mod portable;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -55,14 +57,21 @@ pub(crate) trait Lanes: Copy {
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The larger; `b` where either is NaN.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The smaller; `b` where either is NaN.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// To the nearest whole number.
     fn round(self, a: Self::V) -> Self::V;
     /// `a * 2^n` for whole `n` within -126..=127.
     fn mul_pow2(self, a: Self::V, n: Self::V) -> Self::V;
-    /// `r` where `x >= bound`, else 0.
-    fn zero_below(self, x: Self::V, bound: Self::V, r: Self::V) -> Self::V;
+    /// 0 where `x < bound`, else (where `x` is NaN too) `r`.
+    #[inline(always)]
+    fn zero_below(self, x: Self::V, bound: Self::V, r: Self::V) -> Self::V {
+        self.select_below(x, bound, self.splat(0.0), r)
+    }
+    /// `below` where `x < bound`, else (where `x` is NaN too) `otherwise`.
+    fn select_below(self, x: Self::V, bound: Self::V, below: Self::V, otherwise: Self::V) -> Self::V;
     fn sum(self, a: Self::V) -> f32;
     fn largest(self, a: Self::V) -> f32;
     /// The sums of four registers.
@@ -71,21 +80,26 @@ pub(crate) trait Lanes: Copy {
         [self.sum(v[0]), self.sum(v[1]), self.sum(v[2]), self.sum(v[3])]
     }
 
-    /// e^x to within 2 ULP for -87.3 <= x <= 88.3 (larger x are taken as 88.3); 0 below.
-    /// Cody–Waite reduction to |r| <= ln 2 / 2 and a polynomial of degree 6.
+    /// e^x to within 1 ULP (2 where [`Lanes::fma`] rounds twice); 0 below -86.6, infinite where no `f32` is as large,
+    /// NaN of NaN. Cody–Waite reduction to |r| <= ln 2 / 2 and a polynomial `1 + r + r² P(r)` of least maximal error.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
-        let low = self.splat(-87.3);
-        let clamped = self.max(self.min(x, self.splat(88.3)), low);
+        let low = self.splat(-86.6);
+        let clamped = self.max(low, self.min(self.splat(89.0), x));
         let n = self.round(self.mul(clamped, self.splat(std::f32::consts::LOG2_E)));
         // ln 2 in two parts: the first has few enough bits that n times it is exact.
         let r = self.fma(n, self.splat(-0.693_359_4), clamped);
         let r = self.fma(n, self.splat(2.121_944_4e-4), r);
-        let mut p = self.splat(1.0 / 720.0);
-        for c in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-            p = self.fma(p, r, self.splat(c));
-        }
-        self.zero_below(x, low, self.mul_pow2(p, n))
+        let mut p = self.splat(0.001_395_048);
+        p = self.fma(p, r, self.splat(0.008_368_889));
+        p = self.fma(p, r, self.splat(0.041_666_206));
+        p = self.fma(p, r, self.splat(0.166_665_18));
+        p = self.fma(p, r, self.splat(0.5));
+        p = self.fma(p, r, self.splat(1.0));
+        p = self.fma(p, r, self.splat(1.0));
+        // Doubled before, since 2^128 is no number.
+        let scaled = self.mul_pow2(self.add(p, p), self.sub(n, self.splat(1.0)));
+        self.select_below(x, low, self.splat(0.0), scaled)
     }
 }
 

@@ -74,8 +74,8 @@ impl Lanes for Portable {
         map(|i| a[i] * f32::from_bits(((n[i] as i32 + 127) as u32) << 23))
     }
     #[inline(always)]
-    fn zero_below(self, x: [f32; N], bound: [f32; N], r: [f32; N]) -> [f32; N] {
-        map(|i| if x[i] >= bound[i] { r[i] } else { 0.0 })
+    fn select_below(self, x: [f32; N], bound: [f32; N], below: [f32; N], otherwise: [f32; N]) -> [f32; N] {
+        map(|i| if x[i] < bound[i] { below[i] } else { otherwise[i] })
     }
     #[inline(always)]
     fn sum(self, a: [f32; N]) -> f32 {
