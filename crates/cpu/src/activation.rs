@@ -142,7 +142,8 @@ functions! {
     /// Abramowitz and Stegun 7.1.26, to within 1.5e-7; the series below 0.5.
     erf, ErfMap: |s, v, _p| {
         let (zero, one) = (s.splat(0.0), s.splat(1.0));
-        let magnitude = s.min(s.max(v, s.sub(zero, v)), s.splat(9.0));
+        // The second operand wins where one is NaN.
+        let magnitude = s.min(s.splat(9.0), s.max(v, s.sub(zero, v)));
         let t = s.div(one, s.fma(magnitude, s.splat(0.327_591_1), one));
         let mut p = s.splat(1.061_405_4);
         for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
@@ -152,7 +153,8 @@ functions! {
         let sign = s.sub(s.zero_below(v, zero, s.splat(2.0)), one);
         let square = s.min(s.mul(v, v), one);
         let mut series = s.splat(-8.548_327e-4);
-        for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, 1.128_379_2] {
+        let first = std::f32::consts::FRAC_2_SQRT_PI;
+        for c in [5.223_977_6e-3, -2.686_617e-2, 0.112_837_92, -0.376_126_4, first] {
             series = s.fma(series, square, s.splat(c));
         }
         let small = s.mul(series, s.max(s.min(v, one), s.splat(-1.0)));

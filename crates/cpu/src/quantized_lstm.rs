@@ -90,7 +90,7 @@ impl Coded {
             let bytes = &bytes[d * rows * width..][..rows * width];
             Box::new(Codes { bytes, signed, zero, n: width, first: 0, rows })
         })?;
-        Ok(Some(Coded { scales: scales.as_slice::<f32>()?.iter().copied().collect(), held, rows, width }))
+        Ok(Some(Coded { scales: Vec::from(scales.as_slice::<f32>()?), held, rows, width }))
     }
 
     /// The sums of products of codes [m, rows] with a direction's weight.
@@ -199,13 +199,7 @@ pub(crate) struct Step<'a> {
 #[inline(always)]
 fn exp(x: f64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
-    let x = if x < -700.0 {
-        -700.0
-    } else if x > 700.0 {
-        700.0
-    } else {
-        x
-    };
+    let x = x.clamp(-700.0, 700.0);
     let shifted = x * std::f64::consts::LOG2_E + MAGIC;
     let n = shifted - MAGIC;
     let r = x - n * 0.693_147_180_369_123_8 - n * 1.908_214_929_270_587_7e-10;

@@ -1,6 +1,7 @@
 //! What a call costs beside its kernels for a model with many retained values: `bench/overhead.py` runs this.
 //!
 //! usage: state_overhead MODEL.onnx BINDINGS NODES CALLS   writes the model, runs it, and prints microseconds as JSON
+#![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let state = session.make_state(initial.iter().map(|(n, v)| (&**n, v.clone())).collect::<Feeds<'_>>())?;
     let x = Tensor::from_vec(&[1, 4], vec![1.0f32, 2.0, 3.0, 4.0])?;
     let profile = Profile::new();
-    let mut call = |profile| -> Result<f64, Box<dyn Error>> {
+    let call = |profile| -> Result<f64, Box<dyn Error>> {
         let options = CallOptions { outputs: Some(&["y"]), profile, ..CallOptions::default() };
         let started = Instant::now();
         state.run([("x", x.clone())], &options)?;

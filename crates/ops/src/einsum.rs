@@ -264,12 +264,10 @@ mod tests {
         let operands = inputs
             .iter()
             .zip(&plan.terms)
-            .map(|((shape, elements), labels)| {
-                Operand::new(elements.iter().copied().collect(), shape, labels)
-            })
+            .map(|((shape, elements), labels)| Operand::new(Vec::from(*elements), shape, labels))
             .collect();
         let result = plan.contract(operands, &CancelToken::new()).unwrap();
-        (plan.result_shape().to_vec(), result)
+        (plan.result_shape().into_vec(), result)
     }
 
     #[test]

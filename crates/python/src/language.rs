@@ -110,13 +110,13 @@ impl PyLanguageModel {
 
     fn conversation(&self, py: Python<'_>) -> PyResult<PyConversation> {
         let conversation = detached(py, || self.0.conversation())?;
-        Ok(PyConversation { held: Mutex::new(Held::Idle(conversation)), _release: ReleaseOnDrop })
+        Ok(PyConversation { held: Mutex::new(Held::Idle(Box::new(conversation))), _release: ReleaseOnDrop })
     }
 }
 
 /// A conversation, or the generation that has it at present.
 enum Held {
-    Idle(Conversation),
+    Idle(Box<Conversation>),
     Generating(Box<Generation<Conversation>>),
     /// Only while one becomes the other.
     Moved,
@@ -206,7 +206,7 @@ impl PyConversation {
         let watched = Watched::new(py, None, None)?;
         let mut held = self.lock(py)?;
         let conversation = match std::mem::replace(&mut *held, Held::Moved) {
-            Held::Idle(conversation) => conversation,
+            Held::Idle(conversation) => *conversation,
             other => {
                 *held = other;
                 return Err(generating(py));
@@ -214,10 +214,13 @@ impl PyConversation {
         };
         let sampling = Sampling { temperature, top_k, top_p, seed };
         let request = Request { max_tokens, sampling, ignore_end, cancel: watched.token.clone() };
-        match py.detach(|| conversation.into_generation(&prompt, &request)) {
+        // The conversation comes back with the error.
+        #[allow(clippy::result_large_err)]
+        let generation = py.detach(|| conversation.into_generation(&prompt, &request));
+        match generation {
             Ok(generation) => *held = Held::Generating(Box::new(generation)),
             Err((conversation, error)) => {
-                *held = Held::Idle(conversation);
+                *held = Held::Idle(Box::new(conversation));
                 return Err(watched.raised().unwrap_or_else(|| error.raise(py)));
             }
         }
@@ -258,7 +261,7 @@ fn finish(held: &mut Held) -> Option<(String, GenerationReport)> {
         Held::Generating(mut generation) => {
             let rest = generation.finish();
             let report = generation.report();
-            *held = Held::Idle(generation.into_conversation());
+            *held = Held::Idle(Box::new(generation.into_conversation()));
             Some((rest, report))
         }
         other => {

@@ -67,7 +67,6 @@ pub(crate) struct PySession {
 impl PySession {
     #[new]
     #[pyo3(signature = (model, *, threads, decode, prepack, reserve, growth))]
-    #[expect(clippy::too_many_arguments, reason = "the choices for a session")]
     fn py_new(
         py: Python<'_>,
         model: &Bound<'_, PyModel>,

@@ -113,7 +113,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     if !args.states.is_empty() {
         let task = states::Task { depth: args.depth, generate: args.generate.max(1) };
         let counts = args.states.iter().filter(|&&count| count > 0);
-        let rows = counts.map(|&count| states::measure(&model, count, &task)).collect::<Result<Vec<_>, _>>()?;
+        let rows =
+            counts.map(|&count| states::measure(&model, count, &task)).collect::<Result<Vec<_>, _>>()?;
         match args.json {
             true => out::json(&json!(rows)),
             false => states::print(&rows),

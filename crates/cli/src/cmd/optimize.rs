@@ -36,7 +36,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let (Some(path), Some(output)) = (&args.model, &args.output) else {
-        PASSES.iter().for_each(|pass| out::line(&format!("{}: {}; then: {}", pass.name, pass.about, pass.ensures)));
+        PASSES
+            .iter()
+            .for_each(|pass| out::line(&format!("{}: {}; then: {}", pass.name, pass.about, pass.ensures)));
         return Ok(ExitCode::SUCCESS);
     };
     let unknown = args.pass.iter().find(|name| !PASSES.iter().any(|pass| pass.name == **name));
@@ -44,11 +46,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         let names = PASSES.iter().map(|pass| format!("`{}`", pass.name)).collect::<Vec<_>>().join(", ");
         return Err(CliError::Message(format!("there is no pass `{name}`; there are {names}")));
     }
-    let passes: Vec<Pass> =
-        PASSES.iter().copied().filter(|pass| args.pass.is_empty() || args.pass.iter().any(|it| it == pass.name)).collect();
+    let passes: Vec<Pass> = PASSES
+        .iter()
+        .copied()
+        .filter(|pass| args.pass.is_empty() || args.pass.iter().any(|it| it == pass.name))
+        .collect();
     let open = args.external_root.iter().fold(OpenOptions::default(), |open, root| open.external_root(root));
     let model = Model::open(path, &open)?;
-    let engine = Engine::new(EngineOptions::default()).map_err(|error| CliError::Message(error.to_string()))?;
+    let engine =
+        Engine::new(EngineOptions::default()).map_err(|error| CliError::Message(error.to_string()))?;
     let (model, reports) =
         optimize(model, &passes, Some(&engine)).map_err(|error| CliError::Message(error.to_string()))?;
     model.save(output, &SaveOptions::default())?;

@@ -139,6 +139,8 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
             }
         }
     } else {
+        // Rows and sums are indexed side by side, and unrolled.
+        #[allow(clippy::needless_range_loop)]
         for j in 0..k {
             for p in 0..P {
                 let mut panel = [0.0; PANEL];

@@ -1,4 +1,7 @@
 //! Tests of the crate's public interface.
 
 mod exact;
+mod fast;
 mod guard;
+mod products;
+mod team;

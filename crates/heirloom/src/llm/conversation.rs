@@ -126,12 +126,7 @@ impl Conversation {
         if let Some(values) = &self.keep {
             feeds.push("logits_to_keep", values[usize::from(last_only)].clone());
         }
-        let options = CallOptions {
-            cancel,
-            outputs: Some(&["logits"]),
-            profile: self.profile.as_deref(),
-            ..CallOptions::default()
-        };
+        let options = CallOptions { cancel, outputs: Some(&["logits"]), profile: self.profile.as_deref() };
         let mut outputs = self.state.run(feeds, &options)?;
         self.seen.extend_from_slice(tokens);
         let Some(Value::Tensor(logits)) = outputs.take("logits") else {

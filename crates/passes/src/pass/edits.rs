@@ -4,11 +4,9 @@ use heirloom_graph::{Graph, Model, NodeId, ValueId};
 use heirloom_proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Who reads each value of a main graph.
+/// A main graph, and which of its values keep their names.
 pub(crate) struct View<'a> {
     pub(super) graph: &'a Graph,
-    /// Nodes that read a value, bodies of theirs included; one may occur several times.
-    pub(super) readers: FxHashMap<ValueId, Vec<NodeId>>,
     /// Values that keep their names: outputs, and those that annotations name.
     pub(super) named: FxHashSet<ValueId>,
 }
@@ -16,12 +14,6 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     pub(super) fn new(model: &'a Model) -> View<'a> {
         let graph = &**model.graph();
-        let mut readers: FxHashMap<ValueId, Vec<NodeId>> = FxHashMap::default();
-        for (id, node) in graph.ordered() {
-            for value in node.inputs.iter().flatten().copied().chain(node.captures()) {
-                readers.entry(value).or_default().push(id);
-            }
-        }
         let mut named: FxHashSet<ValueId> = graph.outputs().iter().copied().collect();
         let annotations = model.proto().graph().into_iter().flat_map(GraphProto::quantization_annotation);
         for annotation in annotations {
@@ -34,11 +26,7 @@ impl<'a> View<'a> {
         if !model.proto().training_info().is_empty() {
             named.extend(graph.values());
         }
-        View { graph, readers, named }
-    }
-
-    pub(super) fn is_read(&self, value: ValueId) -> bool {
-        self.named.contains(&value) || self.readers.contains_key(&value)
+        View { graph, named }
     }
 }
 
