@@ -7,9 +7,15 @@ use heirloom_runtime::Team;
 /// Elements that one task takes: enough that handing it out does not matter.
 pub(crate) const PIECE: usize = 1 << 14;
 
-/// Calls `f` once with each part, on any thread.
-pub(crate) fn parts<P: Send>(team: &dyn Team, parts: impl Iterator<Item = P>, f: impl Fn(P) + Sync) {
-    let parts: Vec<Mutex<Option<P>>> = parts.map(|part| Mutex::new(Some(part))).collect();
+/// Calls `f` once with each part, on any thread. A single part, or a single thread, allocates nothing.
+pub(crate) fn parts<P: Send>(team: &dyn Team, mut parts: impl Iterator<Item = P>, f: impl Fn(P) + Sync) {
+    if team.threads() == 1 {
+        return parts.for_each(f);
+    }
+    let Some(first) = parts.next() else { return };
+    let Some(second) = parts.next() else { return f(first) };
+    let parts: Vec<Mutex<Option<P>>> =
+        [first, second].into_iter().chain(parts).map(|part| Mutex::new(Some(part))).collect();
     team.run(parts.len(), &|task| {
         if let Some(part) = parts[task].lock().unwrap_or_else(PoisonError::into_inner).take() {
             f(part);
