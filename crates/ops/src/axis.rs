@@ -78,7 +78,7 @@ impl<L: Line> Lines<L> {
         };
         let mut out = owned::<T>(cx)?;
         let block = along.count * along.inner;
-        spread::rows(cx.team(), out.elements_mut::<T>(), block, |values| {
+        spread::rows(cx.team(), out.elements_mut::<T>(), block, &|values| {
             let mut line = vec![T::Wide::default(); along.count];
             for block in values.chunks_exact_mut(block.max(1)) {
                 for first in 0..along.inner {

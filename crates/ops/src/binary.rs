@@ -22,7 +22,7 @@ macro_rules! comparison {
         fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
             let dtype = $crate::elementwise::common_type(cx, 2)?;
             $crate::by_type::by_number!(dtype, T => {
-                $crate::elementwise::compare(cx, |t| Ok(t.as_slice::<T>()?), |$a: T, $b: T| $body)
+                $crate::elementwise::compare_numbers(cx, |$a: T, $b: T| $body)
             }, _ => Err($crate::elementwise::wrong_type(cx, 0, "numbers")))
         }
     };

@@ -85,6 +85,11 @@ impl<const N: usize> Walk<N> {
 
     /// Calls `f` for each run with where it begins in the result and in each operand.
     pub(crate) fn for_each(&self, mut f: impl FnMut(usize, [usize; N])) {
+        self.visit(&mut f);
+    }
+
+    /// Compiled once for all operators.
+    fn visit(&self, f: &mut dyn FnMut(usize, [usize; N])) {
         if self.total == 0 {
             return;
         }

@@ -5,6 +5,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, RunCx};
 
 use crate::attributes::only;
 use crate::broadcast::{self, Walk};
+use crate::run::{self, Operand, hot};
 use crate::spread;
 
 /// A kernel without parameters.
@@ -55,14 +56,28 @@ pub(crate) fn common_type(cx: &RunCx<'_>, count: usize) -> Result<DType, KernelE
 
 /// `f` of each element of input 0, in place where nobody else needs it.
 pub(crate) fn unary<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> T + Sync) -> Result<(), KernelError> {
+    if const { hot(T::DTYPE) } {
+        return unary_runs::<T>(cx, &|own| run::each_own(own, &f), &|out, from| run::each(out, from, &f));
+    }
+    unary_calls(cx, &f)
+}
+
+/// [`unary`] for rare types.
+fn unary_calls<T: Element>(cx: &mut RunCx<'_>, f: &(dyn Fn(T) -> T + Sync)) -> Result<(), KernelError> {
+    unary_runs::<T>(cx, &|own| run::each_own(own, f), &|out, from| run::each(out, from, f))
+}
+
+fn unary_runs<T: Element>(
+    cx: &mut RunCx<'_>,
+    own: &(dyn Fn(&mut [T]) + Sync),
+    each: &(dyn Fn(&mut [T], &[T]) + Sync),
+) -> Result<(), KernelError> {
     if let Some(mut out) = cx.take_unique(0) {
-        spread::rows(cx.team(), out.elements_mut::<T>(), 1, |piece| {
-            piece.iter_mut().for_each(|v| *v = f(*v))
-        });
+        spread::rows(cx.team(), out.elements_mut::<T>(), 1, own);
         cx.set(0, out.freeze());
         return Ok(());
     }
-    map(cx, T::DTYPE, f)
+    map_runs(cx, T::DTYPE, each)
 }
 
 /// `f` of each element of input 0, as a tensor of `dtype`, whose elements `O` holds.
@@ -71,11 +86,17 @@ pub(crate) fn map<T: Element, O: Element>(
     dtype: DType,
     f: impl Fn(T) -> O + Sync,
 ) -> Result<(), KernelError> {
+    map_runs::<T, O>(cx, dtype, &|out, from| run::each(out, from, &f))
+}
+
+fn map_runs<T: Element, O: Element>(
+    cx: &mut RunCx<'_>,
+    dtype: DType,
+    each: &(dyn Fn(&mut [O], &[T]) + Sync),
+) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(dtype, input.shape())?;
-    spread::pairs(cx.team(), out.elements_mut::<O>(), input.as_slice::<T>()?, |out, from| {
-        out.iter_mut().zip(from).for_each(|(o, &v)| *o = f(v));
-    });
+    spread::pairs(cx.team(), out.elements_mut::<O>(), input.as_slice::<T>()?, each);
     cx.set(0, out.freeze());
     Ok(())
 }
@@ -84,8 +105,8 @@ pub(crate) fn map<T: Element, O: Element>(
 pub(crate) fn flags<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> bool + Sync) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(DType::Bool, input.shape())?;
-    spread::pairs(cx.team(), out.bytes_mut(), input.as_slice::<T>()?, |out, from| {
-        out.iter_mut().zip(from).for_each(|(o, &v)| *o = u8::from(f(v)));
+    spread::pairs(cx.team(), out.bytes_mut(), input.as_slice::<T>()?, &|out, from| {
+        run::each(out, from, &|v| u8::from(f(v)));
     });
     cx.set(0, out.freeze());
     Ok(())
@@ -146,6 +167,29 @@ pub(crate) fn meet<T: Element>(
     meeting: Meeting,
     f: impl Fn(T, T) -> T + Sync,
 ) -> Result<(), KernelError> {
+    if const { hot(T::DTYPE) } {
+        return meet_runs::<T>(cx, meeting, &|out, a, b| run::combine(out, a, b, &f));
+    }
+    meet_calls(cx, meeting, &f)
+}
+
+/// [`meet`] for rare types.
+fn meet_calls<T: Element>(
+    cx: &mut RunCx<'_>,
+    meeting: Meeting,
+    f: &(dyn Fn(T, T) -> T + Sync),
+) -> Result<(), KernelError> {
+    meet_runs::<T>(cx, meeting, &|out, a, b| run::combine(out, a, b, f))
+}
+
+/// What an operator does with one run: its result, of `O`, and its operands.
+type Run<'f, T, O> = &'f (dyn Fn(&mut [O], Operand<'_, T>, Operand<'_, T>) + Sync);
+
+fn meet_runs<T: Element>(
+    cx: &mut RunCx<'_>,
+    meeting: Meeting,
+    run: Run<'_, T, T>,
+) -> Result<(), KernelError> {
     let (a, own) = (Shape::from_slice(cx.tensor(0)?.shape()), Shape::from_slice(cx.tensor(1)?.shape()));
     let b = meeting.second(&a, &own)?;
     let shape = broadcast::shape(&[&a, &b])?;
@@ -155,11 +199,11 @@ pub(crate) fn meet<T: Element>(
         let b_tensor = cx.dense(1)?;
         let other = b_tensor.as_slice::<T>()?;
         if a == b {
-            spread::pairs(cx.team(), out.elements_mut::<T>(), other, |out, other| {
-                out.iter_mut().zip(other).for_each(|(o, &v)| *o = f(*o, v));
+            spread::pairs(cx.team(), out.elements_mut::<T>(), other, &|out, other| {
+                run(out, Operand::Own, Operand::Each(other));
             });
         } else {
-            in_place(&mut out, &shape, &b, other, &f);
+            own_runs(&mut out, &shape, &b, other, &|out, other| run(out, Operand::Own, other));
         }
         cx.set(0, out.freeze());
         return Ok(());
@@ -169,7 +213,7 @@ pub(crate) fn meet<T: Element>(
     {
         let a_tensor = cx.dense(0)?;
         let other = a_tensor.as_slice::<T>()?;
-        in_place(&mut out, &shape, &a, other, |own, other| f(other, own));
+        own_runs(&mut out, &shape, &a, other, &|out, other| run(out, other, Operand::Own));
         cx.set(0, out.freeze());
         return Ok(());
     }
@@ -179,11 +223,9 @@ pub(crate) fn meet<T: Element>(
     if a == b {
         let piece = if cx.team().threads() == 1 { usize::MAX } else { spread::PIECE };
         let parts = out.elements_mut::<T>().chunks_mut(piece).zip(x.chunks(piece).zip(y.chunks(piece)));
-        spread::parts(cx.team(), parts, |(out, (x, y))| {
-            out.iter_mut().zip(x).zip(y).for_each(|((o, &x), &y)| *o = f(x, y));
-        });
+        spread::parts(cx.team(), parts, |(out, (x, y))| run(out, Operand::Each(x), Operand::Each(y)));
     } else {
-        zip(out.elements_mut(), &shape, [&a, &b], x, y, f);
+        zip_runs(out.elements_mut(), &shape, [&a, &b], x, y, run);
     }
     cx.set(0, out.freeze());
     Ok(())
@@ -192,38 +234,56 @@ pub(crate) fn meet<T: Element>(
 /// `f` of each pair of elements of inputs 0 and 1, broadcast, as a BOOL tensor.
 pub(crate) fn compare<T: Copy>(
     cx: &mut RunCx<'_>,
-    elements: impl Fn(&Tensor) -> Result<&[T], KernelError>,
-    f: impl Fn(T, T) -> bool,
+    elements: fn(&Tensor) -> Result<&[T], KernelError>,
+    f: impl Fn(T, T) -> bool + Sync,
+) -> Result<(), KernelError> {
+    compare_runs(cx, elements, &|out, a, b| run::pair(out, a, b, &|x, y| u8::from(f(x, y))))
+}
+
+/// [`compare`] for numbers.
+pub(crate) fn compare_numbers<T: Element>(
+    cx: &mut RunCx<'_>,
+    f: impl Fn(T, T) -> bool + Sync,
+) -> Result<(), KernelError> {
+    if const { hot(T::DTYPE) } {
+        return compare(cx, |tensor| Ok(tensor.as_slice::<T>()?), f);
+    }
+    compare_calls(cx, &f)
+}
+
+/// [`compare_numbers`] for rare types.
+fn compare_calls<T: Element>(
+    cx: &mut RunCx<'_>,
+    f: &(dyn Fn(T, T) -> bool + Sync),
+) -> Result<(), KernelError> {
+    compare(cx, |tensor| Ok(tensor.as_slice::<T>()?), f)
+}
+
+fn compare_runs<T: Copy>(
+    cx: &mut RunCx<'_>,
+    elements: fn(&Tensor) -> Result<&[T], KernelError>,
+    run: Run<'_, T, u8>,
 ) -> Result<(), KernelError> {
     let (a, b) = (cx.dense(0)?, cx.dense(1)?);
     let shape = broadcast::shape(&[a.shape(), b.shape()])?;
     let mut out = cx.alloc(DType::Bool, &shape)?;
-    zip(out.bytes_mut(), &shape, [a.shape(), b.shape()], elements(&a)?, elements(&b)?, |x, y| {
-        u8::from(f(x, y))
-    });
+    zip_runs(out.bytes_mut(), &shape, [a.shape(), b.shape()], elements(&a)?, elements(&b)?, run);
     cx.set(0, out.freeze());
     Ok(())
 }
 
-/// `f` of each element of `out`, of shape `shape`, and the one of `other` that is broadcast to it.
-pub(crate) fn in_place<T: Element>(
+/// `run` of each run of `out`, of shape `shape`, and what of `other` is broadcast to it.
+pub(crate) fn own_runs<T: Element>(
     out: &mut TensorMut,
     shape: &[usize],
     other_shape: &[usize],
     other: &[T],
-    f: impl Fn(T, T) -> T,
+    run: &dyn Fn(&mut [T], Operand<'_, T>),
 ) {
     let walk = Walk::new(shape, [other_shape]);
     let own = out.elements_mut::<T>();
-    walk.for_each(|at, [from]| {
-        let own = &mut own[at..at + walk.run];
-        if walk.step == [1] {
-            own.iter_mut().zip(&other[from..from + walk.run]).for_each(|(o, &v)| *o = f(*o, v));
-        } else {
-            let v = other[from];
-            own.iter_mut().for_each(|o| *o = f(*o, v));
-        }
-    });
+    let (length, [step]) = (walk.run, walk.step);
+    walk.for_each(|at, [from]| run(&mut own[at..at + length], Operand::at(other, from, length, step)));
 }
 
 /// Fills `out`, of shape `shape`, from two operands that broadcast to it.
@@ -233,27 +293,24 @@ pub(crate) fn zip<T: Copy, O>(
     operands: [&[usize]; 2],
     a: &[T],
     b: &[T],
-    f: impl Fn(T, T) -> O,
+    f: impl Fn(T, T) -> O + Sync,
+) {
+    zip_runs(out, shape, operands, a, b, &|out, a, b| run::pair(out, a, b, &f));
+}
+
+/// [`zip`], run by run.
+fn zip_runs<T: Copy, O>(
+    out: &mut [O],
+    shape: &[usize],
+    operands: [&[usize]; 2],
+    a: &[T],
+    b: &[T],
+    run: Run<'_, T, O>,
 ) {
     let walk = Walk::new(shape, operands);
-    let run = walk.run;
+    let (length, [x, y]) = (walk.run, walk.step);
     walk.for_each(|at, [i, j]| {
-        let out = out[at..at + run].iter_mut();
-        match walk.step {
-            [1, 1] => out.zip(&a[i..i + run]).zip(&b[j..j + run]).for_each(|((o, &x), &y)| *o = f(x, y)),
-            [1, _] => {
-                let y = b[j];
-                out.zip(&a[i..i + run]).for_each(|(o, &x)| *o = f(x, y));
-            }
-            [_, 1] => {
-                let x = a[i];
-                out.zip(&b[j..j + run]).for_each(|(o, &y)| *o = f(x, y));
-            }
-            _ => {
-                let (x, y) = (a[i], b[j]);
-                out.for_each(|o| *o = f(x, y));
-            }
-        }
+        run(&mut out[at..at + length], Operand::at(a, i, length, x), Operand::at(b, j, length, y));
     });
 }
 

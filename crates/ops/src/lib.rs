@@ -39,6 +39,7 @@ mod real;
 mod reals;
 pub mod recurrent;
 mod reduce;
+mod run;
 mod scalar;
 mod scatter;
 mod sequences;

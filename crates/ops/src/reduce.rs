@@ -1,11 +1,12 @@
 //! Reductions over axes, declared by how elements are gathered.
 
-use heirloom_mem::{DType, Shape};
+use heirloom_mem::{DType, Element, Shape};
 use heirloom_runtime::{BuildCx, BuildError, KernelError, RunCx};
 
 use crate::attributes::only;
 use crate::broadcast::Walk;
 use crate::integers::{self, Ints};
+use crate::run::hot;
 use crate::scalar::Scalar;
 
 /// Which axes a node reduces, and whether they stay as extents of 1.
@@ -64,12 +65,25 @@ const LANES: usize = 16;
 
 /// For each element of the kept shape, its elements gathered with `push` from `start` on; partial results are joined
 /// with `join`. `push` is told the group.
-pub(crate) fn gather<E: Copy, A: Copy>(
+pub(crate) fn gather<E: Element, A: Copy>(
     plan: &Plan,
     from: &[E],
     start: A,
     push: impl Fn(A, E, usize) -> A,
     join: impl Fn(A, A) -> A,
+) -> Vec<A> {
+    if const { hot(E::DTYPE) } {
+        return gather_with(plan, from, start, &push, &join);
+    }
+    gather_with::<E, A, dyn Fn(A, E, usize) -> A>(plan, from, start, &push, &join)
+}
+
+fn gather_with<E: Copy, A: Copy, P: Fn(A, E, usize) -> A + ?Sized>(
+    plan: &Plan,
+    from: &[E],
+    start: A,
+    push: &P,
+    join: &dyn Fn(A, A) -> A,
 ) -> Vec<A> {
     let mut groups = vec![start; plan.kept.iter().product()];
     let walk = Walk::new(&plan.from, [&plan.kept]);
@@ -87,7 +101,7 @@ pub(crate) fn gather<E: Copy, A: Copy>(
                 lanes.iter_mut().zip(block).for_each(|(a, &v)| *a = push(*a, v, group));
             }
             lanes.iter_mut().zip(rest).for_each(|(a, &v)| *a = push(*a, v, group));
-            groups[group] = lanes.into_iter().fold(groups[group], &join);
+            groups[group] = lanes.into_iter().fold(groups[group], join);
         }
     });
     groups

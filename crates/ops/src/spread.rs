@@ -14,8 +14,11 @@ pub(crate) fn parts<P: Send>(team: &dyn Team, mut parts: impl Iterator<Item = P>
     }
     let Some(first) = parts.next() else { return };
     let Some(second) = parts.next() else { return f(first) };
-    let parts: Vec<Mutex<Option<P>>> =
-        [first, second].into_iter().chain(parts).map(|part| Mutex::new(Some(part))).collect();
+    share(team, [first, second].into_iter().chain(parts).collect(), &f);
+}
+
+fn share<P: Send>(team: &dyn Team, parts: Vec<P>, f: &(dyn Fn(P) + Sync)) {
+    let parts: Vec<Mutex<Option<P>>> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
     team.run(parts.len(), &|task| {
         if let Some(part) = parts[task].lock().unwrap_or_else(PoisonError::into_inner).take() {
             f(part);
@@ -28,18 +31,18 @@ pub(crate) fn pairs<O: Send, I: Sync>(
     team: &dyn Team,
     out: &mut [O],
     from: &[I],
-    f: impl Fn(&mut [O], &[I]) + Sync,
+    f: &(dyn Fn(&mut [O], &[I]) + Sync),
 ) {
     if team.threads() == 1 || out.len() < 2 * PIECE {
         return f(out, from);
     }
-    parts(team, out.chunks_mut(PIECE).zip(from.chunks(PIECE)), |(out, from)| f(out, from));
+    share(team, out.chunks_mut(PIECE).zip(from.chunks(PIECE)).collect(), &|(out, from)| f(out, from));
 }
 
 /// Calls `f` with pieces of `values`, each a multiple of `row` elements.
-pub(crate) fn rows<T: Send>(team: &dyn Team, values: &mut [T], row: usize, f: impl Fn(&mut [T]) + Sync) {
+pub(crate) fn rows<T: Send>(team: &dyn Team, values: &mut [T], row: usize, f: &(dyn Fn(&mut [T]) + Sync)) {
     if team.threads() == 1 || values.len() < 2 * PIECE || row == 0 {
         return f(values);
     }
-    parts(team, values.chunks_mut(PIECE.div_ceil(row) * row), f);
+    share(team, values.chunks_mut(PIECE.div_ceil(row) * row).collect(), &|piece| f(piece));
 }

@@ -4,7 +4,8 @@ use heirloom_mem::Shape;
 use heirloom_runtime::{KernelError, RunCx};
 
 use crate::broadcast;
-use crate::elementwise::{common_type, in_place};
+use crate::elementwise::{common_type, own_runs};
+use crate::run::{self, Operand, hot};
 use crate::scalar::Numeric;
 
 /// The inputs folded with `f` from the first on, then `finish` of each element and the number of inputs.
@@ -12,6 +13,32 @@ pub(crate) fn fold<T: Numeric>(
     cx: &mut RunCx<'_>,
     f: impl Fn(T::Wide, T::Wide) -> T::Wide + Copy,
     finish: impl Fn(T::Wide, usize) -> T::Wide + Copy,
+) -> Result<(), KernelError> {
+    let count = cx.input_count();
+    let (step, end) = (|a: T, b: T| T::down(f(a.up(), b.up())), |v: T| T::down(finish(v.up(), count)));
+    if const { hot(T::DTYPE) } {
+        return fold_runs::<T>(cx, &|own, other| run::combine(own, Operand::Own, other, &step), &|own| {
+            run::each_own(own, &end)
+        });
+    }
+    fold_calls(cx, &step, &end)
+}
+
+/// [`fold`] for rare types.
+fn fold_calls<T: Numeric>(
+    cx: &mut RunCx<'_>,
+    step: &dyn Fn(T, T) -> T,
+    end: &dyn Fn(T) -> T,
+) -> Result<(), KernelError> {
+    fold_runs::<T>(cx, &|own, other| run::combine(own, Operand::Own, other, step), &|own| {
+        run::each_own(own, end)
+    })
+}
+
+fn fold_runs<T: Numeric>(
+    cx: &mut RunCx<'_>,
+    step: &dyn Fn(&mut [T], Operand<'_, T>),
+    end: &dyn Fn(&mut [T]),
 ) -> Result<(), KernelError> {
     let count = cx.input_count();
     common_type(cx, count)?;
@@ -30,18 +57,16 @@ pub(crate) fn fold<T: Numeric>(
         None => {
             let start = cx.dense(0)?;
             let mut out = cx.alloc(T::DTYPE, &shape)?;
-            in_place(&mut out, &shape, &first, start.as_slice::<T>()?, |_, v| v);
+            own_runs(&mut out, &shape, &first, start.as_slice::<T>()?, &|own, first| {
+                run::combine::<T>(own, Operand::Own, first, &|_, v| v);
+            });
             out
         }
     };
     for other in &tensors {
-        in_place(&mut out, &shape, other.shape(), other.as_slice::<T>()?, |a: T, b: T| {
-            T::down(f(a.up(), b.up()))
-        });
+        own_runs(&mut out, &shape, other.shape(), other.as_slice::<T>()?, step);
     }
-    for v in out.elements_mut::<T>() {
-        *v = T::down(finish(v.up(), count));
-    }
+    end(out.elements_mut::<T>());
     cx.set(0, out.freeze());
     Ok(())
 }

@@ -8,7 +8,7 @@ use heirloom_types::Value;
 use crate::attributes::only;
 use crate::broadcast;
 use crate::by_type::by_type;
-use crate::elementwise::{Plain, bools, common_type, compare, wrong_type, zip};
+use crate::elementwise::{Plain, bools, common_type, compare, compare_numbers, wrong_type, zip};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -40,6 +40,6 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         return compare(cx, |t| bools(t, 0), |a, b| (a == 0) == (b == 0));
     }
     by_type!(dtype, [f32, f16, bf16, f64, i64, i32, i16, i8, u64, u32, u16, u8],
-        T => compare(cx, |t| Ok(t.as_slice::<T>()?), |a, b| a == b),
+        T => compare_numbers(cx, |a: T, b: T| a == b),
         _ => Err(wrong_type(cx, 0, "numbers, BOOL or strings")))
 }
