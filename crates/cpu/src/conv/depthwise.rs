@@ -1,101 +1,76 @@
 //! Convolutions of each channel with its own kernel, in one or two dimensions.
 #![allow(unsafe_code)]
 
-use heirloom_ops::window::Axis;
 use heirloom_runtime::RunCx;
 
 use super::Call;
+use super::planes::{Layout, SLACK};
 use crate::disjoint::DisjointMut;
+use crate::gemm::Gaps;
 use crate::lanes::for_level;
 
-const ONE: Axis = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, before: 0, after: 0 };
-
-pub(super) fn run(call: &Call<'_>, cx: &RunCx<'_>, out: &mut [f32]) {
-    let (rows, columns) = match *call.shape.axes {
-        [columns] => (ONE, columns),
-        [rows, columns] => (rows, columns),
-        _ => return,
-    };
-    let (input, output) = (rows.input * columns.input, rows.output * columns.output);
-    let taps = rows.kernel * columns.kernel;
+pub(super) fn run(call: &Call<'_>, layout: &Layout, cx: &RunCx<'_>, out: &mut [f32]) {
+    let (input, output, taps) = heirloom_ops::window::planes(&call.shape.axes);
     let groups = call.shape.groups;
     let planes = call.shape.batch * groups;
     let to = DisjointMut::new(out);
     let (tasks, each) = crate::gemm::share(planes, planes * output * taps, cx.team().threads());
     cx.team().run(tasks, &|task| {
-        // A padded copy of the plane, each phase of the stride in a row of its own, so that all reads are whole.
-        let reach = (columns.kernel - 1) * columns.dilation;
-        let width = columns.output + reach / columns.stride + 1;
-        let mut phases = vec![0.0f32; rows.input * columns.stride * width + 16];
+        let mut padded = vec![0.0f32; layout.channel + SLACK];
         for plane in task * each..((task + 1) * each).min(planes) {
-            let x = &call.x[plane * input..][..input];
             let channel = plane % groups;
+            layout.fill(&call.x[plane * input..][..input], &mut padded[..layout.channel]);
             // SAFETY: each plane is written by one task.
             let to = unsafe { to.part(plane * output..(plane + 1) * output) };
-            for (row, x) in x.chunks_exact(columns.input).enumerate() {
-                for phase in 0..columns.stride {
-                    let line = &mut phases[(row * columns.stride + phase) * width..][..width];
-                    // Element i of a phase is padded element i * stride + phase.
-                    let first = columns.before.saturating_sub(phase).div_ceil(columns.stride).min(width);
-                    let from =
-                        first * columns.stride + phase - columns.before.min(first * columns.stride + phase);
-                    let count =
-                        columns.input.saturating_sub(from).div_ceil(columns.stride).min(width - first);
-                    line[..first].fill(0.0);
-                    line[first + count..].fill(0.0);
-                    let x = x[from.min(columns.input)..].iter().step_by(columns.stride);
-                    line[first..first + count].iter_mut().zip(x).for_each(|(l, &v)| *l = v);
-                }
-            }
             let w = &call.w[channel * taps..][..taps];
             let start = call.bias.map_or(0.0, |b| b[channel]);
-            plane_of(call.isa, &phases, width, w, start, (&rows, &columns), to);
+            plane_of(call.isa, &padded, (w, &layout.taps), start, (layout.places(), layout.gaps()), to);
         }
     });
 }
 
+/// Registers of sums under way.
+const MANY: usize = 4;
+
 for_level! {
     fn plane_of(
         s,
-        phases: &[f32],
-        width: usize,
-        w: &[f32],
+        padded: &[f32],
+        taps: (&[f32], &[u32]),
         start: f32,
-        axes: (&Axis, &Axis),
+        places: (usize, Gaps),
         out: &mut [f32],
     ) {
-        let (rows, columns) = axes;
-        let stride = columns.stride;
-        for (y, out) in out.chunks_exact_mut(columns.output).enumerate() {
-            let (tap_from, tap_to) = rows.taps(y);
-            let mut at = 0;
-            while at < columns.output {
-                // Four registers of sums at a time.
-                let many = columns.output - at >= 4 * S::N;
-                let count = if many { 4 } else { 1 };
-                let mut sums = [s.splat(start); 4];
-                for ky in tap_from..tap_to {
-                    let row = rows.place(y, ky) * stride;
-                    for kx in 0..columns.kernel {
-                        let shift = kx * columns.dilation;
-                        let line = &phases[(row + shift % stride) * width + shift / stride + at..];
-                        let factor = s.splat(w[ky * columns.kernel + kx]);
-                        for (i, sum) in sums[..count].iter_mut().enumerate() {
-                            *sum = s.fma(factor, s.load(&line[i * S::N..]), *sum);
+        let (w, places_of) = taps;
+        let (places, gaps) = places;
+        let mut line = [0.0f32; MANY * 16];
+        let mut at = 0;
+        while at < places {
+            let count = if places - at > 2 * S::N { MANY } else if places - at > S::N { 2 } else { 1 };
+            let mut sums = [s.splat(start); MANY];
+            // The number of sums is a constant in each arm, so that they stay in registers.
+            macro_rules! sum {
+                ($count:literal) => {
+                    for (&w, &place) in w.iter().zip(places_of) {
+                        let line = &padded[place as usize + at..][..$count * S::N];
+                        let factor = s.splat(w);
+                        for i in 0..$count {
+                            sums[i] = s.fma(factor, s.load(&line[i * S::N..]), sums[i]);
                         }
                     }
-                }
-                if many || columns.output - at >= S::N {
-                    for (i, sum) in sums[..count].iter().enumerate() {
-                        s.store(&mut out[at + i * S::N..], *sum);
-                    }
-                } else {
-                    let mut last = [0.0f32; 16];
-                    s.store(&mut last, sums[0]);
-                    out[at..].iter_mut().zip(last).for_each(|(o, v)| *o = v);
-                }
-                at += count * S::N;
+                };
             }
+            match count {
+                1 => sum!(1),
+                2 => sum!(2),
+                _ => sum!(4),
+            }
+            let end = (at + count * S::N).min(places);
+            for (i, sum) in sums[..count].iter().enumerate() {
+                s.store(&mut line[i * S::N..], *sum);
+            }
+            gaps.close_into(&line, (at, end), out);
+            at = end;
         }
     }
 }

@@ -3,6 +3,8 @@
 
 mod columns;
 mod depthwise;
+mod few;
+mod planes;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -14,9 +16,10 @@ use heirloom_simd::Isa;
 
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
-use crate::gemm::{Matrix, PANEL, Product, Right, Start};
-use crate::lanes::{self, for_level};
+use crate::gemm::{Matrix, Product, Right, Start};
+use crate::lanes;
 use columns::Windows;
+use planes::{Layout, SLACK};
 
 /// ONNX `Conv` of FLOAT, in any number of dimensions.
 pub(crate) const SPEC: KernelSpec = KernelSpec {
@@ -85,6 +88,9 @@ impl Kernel for Conv {
     }
 }
 
+/// Output places up to which dot products are faster than registers of places.
+const FEW: usize = 4;
+
 /// Whether inputs `indices`, where they are present, are all FLOAT16 tensors.
 fn halves(cx: &RunCx<'_>, indices: std::ops::Range<usize>) -> bool {
     indices.filter_map(|i| cx.value(i)).all(|v| v.as_tensor().is_some_and(|t| t.dtype() == DType::Float16))
@@ -117,33 +123,44 @@ impl Call<'_> {
         if out.is_empty() {
             return Ok(());
         }
-        if channels == 1 && maps == 1 && groups > 1 && axes.len() <= 2 {
-            depthwise::run(self, cx, out);
+        if channels == 1
+            && maps == 1
+            && groups > 1
+            && let Some(layout) = Layout::new(axes)
+        {
+            depthwise::run(self, &layout, cx, out);
             return Ok(cx.cancel().check()?);
         }
         // 1x1 windows that meet every element once are the input itself.
         let same = kernel == 1 && axes.iter().all(|a| a.stride == 1 && a.before == 0 && a.after == 0);
+        let layout = (!same && output > FEW).then(|| Layout::new(axes)).flatten();
+        let layout = layout.and_then(|layout| layout.rows(channels).map(|rows| (layout, rows)));
+        let mut padded = Vec::new();
         for part in 0..batch * groups {
             let group = part % groups;
             let x = &self.x[part * channels * input..][..channels * input];
             let w = &self.w[group * maps * depth..][..maps * depth];
             let out = &mut out[part * maps * output..][..maps * output];
             let bias = self.bias.map(|b| &b[group * maps..][..maps]);
-            if output <= 4 {
-                self.few(cx, x, w, bias, out);
+            if output <= FEW {
+                few::run(self, cx, (x, w, bias), out);
                 continue;
             }
             let matrix = Matrix { data: x, stride: output };
             let windows = Windows { x, axes };
-            let b = match same {
-                true if maps <= 6 => Right::Rows(x, output),
-                true => Right::Columns(&matrix),
-                false => Right::Columns(&windows),
+            let (b, n) = match &layout {
+                Some((layout, rows)) => {
+                    spread(cx, layout, x, &mut padded);
+                    (Right::Scattered(&padded, rows, layout.gaps()), layout.places())
+                }
+                None if same && maps <= 6 => (Right::Rows(x, output), output),
+                None if same => (Right::Columns(&matrix), output),
+                None => (Right::Columns(&windows), output),
             };
             let product = Product {
                 isa: self.isa,
                 m: maps,
-                n: output,
+                n,
                 k: depth,
                 a: w,
                 lda: depth,
@@ -155,44 +172,19 @@ impl Call<'_> {
         }
         Ok(())
     }
-
-    /// For few output places: their windows as rows, and dot products with each row of the weight.
-    fn few(&self, cx: &RunCx<'_>, x: &[f32], w: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
-        let Convolution { channels, maps, ref axes, .. } = *self.shape;
-        let (_, output, kernel) = window::planes(axes);
-        let depth = channels * kernel;
-        let mut panel = vec![0.0; depth * PANEL];
-        crate::gemm::pack_all(&Windows { x, axes }, depth, output, &mut panel);
-        let rows: Vec<f32> =
-            (0..output).flat_map(|at| panel[at..].iter().step_by(PANEL).take(depth).copied()).collect();
-        let to = DisjointMut::new(out);
-        let (tasks, each) = crate::gemm::share(maps, maps * depth * output, cx.team().threads());
-        cx.team().run(tasks, &|task| {
-            for map in task * each..((task + 1) * each).min(maps) {
-                // SAFETY: each map is written by one task.
-                let to = unsafe { to.part(map * output..(map + 1) * output) };
-                dots(self.isa, &w[map * depth..][..depth], &rows, bias.map_or(0.0, |b| b[map]), to);
-            }
-        });
-    }
 }
 
-for_level! {
-    fn dots(s, w: &[f32], rows: &[f32], start: f32, to: &mut [f32]) {
-        let n = w.len();
-        let whole = n / (4 * S::N) * (4 * S::N);
-        for (to, x) in to.iter_mut().zip(rows.chunks_exact(n)) {
-            let mut sums = [s.splat(0.0); 4];
-            for at in (0..whole).step_by(4 * S::N) {
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    *sum = s.fma(s.load(&w[at + i * S::N..]), s.load(&x[at + i * S::N..]), *sum);
-                }
-            }
-            let mut sum = s.sum(s.add(s.add(sums[0], sums[1]), s.add(sums[2], sums[3])));
-            for (w, x) in w[whole..].iter().zip(&x[whole..]) {
-                sum += w * x;
-            }
-            *to = sum + start;
+/// Lays out all channels of `x`.
+fn spread(cx: &RunCx<'_>, layout: &Layout, x: &[f32], padded: &mut Vec<f32>) {
+    let channels = x.len() / layout.input().max(1);
+    padded.resize(channels * layout.channel + SLACK, 0.0);
+    let to = DisjointMut::new(padded);
+    let (tasks, each) = crate::gemm::share(channels, channels * layout.channel, cx.team().threads());
+    cx.team().run(tasks, &|task| {
+        for channel in task * each..((task + 1) * each).min(channels) {
+            // SAFETY: each channel is written by one task.
+            let to = unsafe { to.part(channel * layout.channel..(channel + 1) * layout.channel) };
+            layout.fill(&x[channel * layout.input()..][..layout.input()], to);
         }
-    }
+    });
 }

@@ -1,13 +1,13 @@
 //! The innermost loops: a few rows of a times one or more panels of b, the sums in registers.
 #![allow(unsafe_code)]
 
-use super::{Block, PANEL, Product, ROWS, Start};
+use super::{Block, PANEL, Places, Product, ROWS, Start};
 use crate::disjoint::DisjointMut;
 use crate::lanes::Lanes;
 
 /// Where a tile is computed.
 #[derive(Clone, Copy)]
-struct At {
+pub(super) struct At {
     row: usize,
     column: usize,
     /// The last column of the part, exclusive.
@@ -15,65 +15,111 @@ struct At {
     depth: (usize, usize),
 }
 
-#[inline(always)]
-pub(super) fn block<S: Lanes>(
+/// Calls `tile` with the constants for `$rows` rows and `$P` panels.
+macro_rules! by_rows {
+    ($rows:expr, $P:literal, [$($M:literal),*], $most:literal, $args:tt) => {
+        match $rows {
+            $($M => { S::tile::<L, $M, $P> $args; $M })*
+            _ => { S::tile::<L, $most, $P> $args; $most }
+        }
+    };
+}
+
+/// Levels whose tiles are functions of their own: within one large function registers would be spilled.
+pub(super) trait Tiles: Lanes {
+    fn tile<L: Places, const M: usize, const P: usize>(
+        self,
+        product: &Product<'_>,
+        at: At,
+        block: Block<'_, L>,
+        out: &DisjointMut<'_, f32>,
+    );
+}
+
+impl Tiles for heirloom_simd::Portable {
+    fn tile<L: Places, const M: usize, const P: usize>(
+        self,
+        product: &Product<'_>,
+        at: At,
+        block: Block<'_, L>,
+        out: &DisjointMut<'_, f32>,
+    ) {
+        tile::<Self, L, M, P>(self, product, at, block, out);
+    }
+}
+
+/// The tiles of a level with the instructions `$features`, which its token proves.
+#[cfg(target_arch = "x86_64")]
+macro_rules! tiles {
+    ($level:ty, $features:literal) => {
+        impl Tiles for $level {
+            #[inline(always)]
+            fn tile<L: Places, const M: usize, const P: usize>(
+                self,
+                product: &Product<'_>,
+                at: At,
+                block: Block<'_, L>,
+                out: &DisjointMut<'_, f32>,
+            ) {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn own<L: Places, const M: usize, const P: usize>(
+                    s: $level,
+                    product: &Product<'_>,
+                    at: At,
+                    block: Block<'_, L>,
+                    out: &DisjointMut<'_, f32>,
+                ) {
+                    tile::<$level, L, M, P>(s, product, at, block, out);
+                }
+                // SAFETY: the token proves the features.
+                unsafe { own::<L, M, P>(self, product, at, block, out) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+tiles!(heirloom_simd::Avx2, "avx2,fma,f16c");
+#[cfg(target_arch = "x86_64")]
+tiles!(heirloom_simd::Avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");
+
+pub(super) fn block<S: Tiles, L: Places>(
     s: S,
     product: &Product<'_>,
     rows: (usize, usize),
     columns: (usize, usize),
     depth: (usize, usize),
-    block: Block<'_>,
+    block: Block<'_, L>,
     out: &DisjointMut<'_, f32>,
 ) {
-    let count = rows.1 - rows.0;
     let mut at = At { row: rows.0, column: columns.0, end: columns.1, depth };
-    // Few rows: several panels side by side, so that enough sums are under way.
-    if count <= 3 {
-        while at.column < columns.1 {
-            let left = columns.1 - at.column;
-            let b = Block { b: &block.b[(at.column - columns.0) / PANEL * block.panel..], ..block };
-            let wide = left >= 4 * PANEL;
-            match (count, wide) {
-                (1, true) => tile::<S, 1, 4>(s, product, at, b, out),
-                (1, false) => tile::<S, 1, 1>(s, product, at, b, out),
-                (2, true) => tile::<S, 2, 2>(s, product, at, b, out),
-                (2, false) => tile::<S, 2, 1>(s, product, at, b, out),
-                (_, true) => tile::<S, 3, 2>(s, product, at, b, out),
-                (_, false) => tile::<S, 3, 1>(s, product, at, b, out),
-            }
-            at.column += match (count, wide) {
-                (1, true) => 4 * PANEL,
-                (_, true) => 2 * PANEL,
-                _ => PANEL,
-            };
-        }
-        return;
-    }
+    let few = rows.1 - rows.0 <= 3;
     let mut first = rows.0;
     while first < rows.1 {
         let last = (first + ROWS).min(rows.1);
         at.column = columns.0;
         while at.column < columns.1 {
             let b = Block { b: &block.b[(at.column - columns.0) / PANEL * block.panel..], ..block };
+            let panels = (columns.1 - at.column).div_ceil(PANEL);
             at.row = first;
+            let width = match panels {
+                // 32 registers hold four panels for each of six rows; 16 hold one, or several for few rows, so that
+                // enough sums are under way.
+                4.. if S::N == 16 || few => 4,
+                2..4 if S::N == 16 || few => 2,
+                _ => 1,
+            };
             while at.row < last {
                 let left = last - at.row;
-                if S::N == 16 && left >= 12 {
-                    tile::<S, 12, 1>(s, product, at, b, out);
-                    at.row += 12;
-                    continue;
-                }
-                match left {
-                    1 => tile::<S, 1, 1>(s, product, at, b, out),
-                    2 => tile::<S, 2, 1>(s, product, at, b, out),
-                    3 => tile::<S, 3, 1>(s, product, at, b, out),
-                    4 => tile::<S, 4, 1>(s, product, at, b, out),
-                    5 => tile::<S, 5, 1>(s, product, at, b, out),
-                    _ => tile::<S, 6, 1>(s, product, at, b, out),
-                }
-                at.row += left.min(6);
+                at.row += match width {
+                    4 if S::N == 16 => by_rows!(left, 4, [1, 2, 3, 4, 5], 6, (s, product, at, b, out)),
+                    2 if S::N == 16 => by_rows!(left, 2, [1, 2, 3, 4, 5], 6, (s, product, at, b, out)),
+                    4 => by_rows!(left, 4, [], 1, (s, product, at, b, out)),
+                    2 => by_rows!(left, 2, [1, 2], 3, (s, product, at, b, out)),
+                    _ => by_rows!(left, 1, [1, 2, 3, 4, 5], 6, (s, product, at, b, out)),
+                };
             }
-            at.column += PANEL;
+            at.column += width * PANEL;
         }
         first = last;
     }
@@ -81,11 +127,11 @@ pub(super) fn block<S: Lanes>(
 
 /// `M` rows times `P` panels; the last panel may be cut off.
 #[inline(always)]
-fn tile<S: Lanes, const M: usize, const P: usize>(
+fn tile<S: Lanes, L: Places, const M: usize, const P: usize>(
     s: S,
     product: &Product<'_>,
     at: At,
-    block: Block<'_>,
+    block: Block<'_, L>,
     out: &DisjointMut<'_, f32>,
 ) {
     let registers = PANEL / S::N;
@@ -103,37 +149,52 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
         out.part(from..from + width)
     });
     for m in 0..M {
+        let whole = width == P * PANEL;
         let mut start = [[0.0f32; PANEL]; P];
         let start = start.as_flattened_mut();
-        match product.start {
-            _ if !first_block => start.iter_mut().zip(&*to[m]).for_each(|(s, &o)| *s = o),
+        let from: &[f32] = match product.start {
+            _ if !first_block => &*to[m],
             Start::Zero => continue,
-            Start::Out => start.iter_mut().zip(&*to[m]).for_each(|(s, &o)| *s = o),
-            Start::Row(values) => start.fill(values[at.row + m]),
-            Start::Column(values) => start.iter_mut().zip(&values[at.column..]).for_each(|(s, &v)| *s = v),
-        }
+            Start::Out => &*to[m],
+            Start::Row(values) => {
+                sums[m] = [[s.splat(values[at.row + m]); 2]; P];
+                continue;
+            }
+            Start::Column(values) => &values[at.column..],
+        };
+        let from = if whole {
+            from
+        } else {
+            start.iter_mut().zip(from).for_each(|(s, &v)| *s = v);
+            &*start
+        };
         for p in 0..P {
             for v in 0..registers {
-                sums[m][p][v] = s.load(&start[p * PANEL + v * S::N..]);
+                sums[m][p][v] = s.load(&from[p * PANEL + v * S::N..]);
             }
         }
     }
     // The end of a matrix that is read as it lies may have no whole panel left.
-    let needed = k.saturating_sub(1) * block.row + (P - 1) * block.panel + PANEL;
-    if width == P * PANEL || block.b.len() >= needed {
-        let b = &block.b[..if k == 0 { 0 } else { needed }];
+    let needed = block.places.furthest(k) + (P - 1) * block.panel + PANEL;
+    if block.b.len() >= needed {
         for j in 0..k {
+            let row = block.places.of(j);
+            let mut b = [[s.splat(0.0); 2]; P];
             for p in 0..P {
-                let panel = &b[j * block.row + p * block.panel..][..PANEL];
-                let mut b = [s.splat(0.0); 2];
+                // SAFETY: `furthest` is at least the place of each of the k rows, so that the panel ends within `needed`.
+                let panel = unsafe { block.b.get_unchecked(row + p * block.panel..) };
                 for v in 0..registers {
-                    b[v] = s.load(&panel[v * S::N..]);
+                    // SAFETY: as above; a panel has `PANEL` elements.
+                    b[p][v] = s.load(unsafe { panel.get_unchecked(v * S::N..(v + 1) * S::N) });
                 }
-                // One broadcast at a time: the sums and b fill the registers.
-                for m in 0..M {
-                    let x = s.splat(rows[m][j]);
+            }
+            // One broadcast at a time: the sums and b fill the registers.
+            for m in 0..M {
+                // SAFETY: each row was cut to k elements.
+                let x = s.splat(unsafe { *rows[m].get_unchecked(j) });
+                for p in 0..P {
                     for v in 0..registers {
-                        sums[m][p][v] = s.fma(x, b[v], sums[m][p][v]);
+                        sums[m][p][v] = s.fma(x, b[p][v], sums[m][p][v]);
                     }
                 }
             }
@@ -144,14 +205,13 @@ fn tile<S: Lanes, const M: usize, const P: usize>(
         for j in 0..k {
             for p in 0..P {
                 let mut panel = [0.0; PANEL];
-                let from = (j * block.row + p * block.panel).min(block.b.len());
+                let from = (block.places.of(j) + p * block.panel).min(block.b.len());
                 let own = width.saturating_sub(p * PANEL).min(PANEL);
                 panel.iter_mut().zip(block.b[from..].iter().take(own)).for_each(|(t, &v)| *t = v);
                 let mut b = [s.splat(0.0); 2];
                 for v in 0..registers {
                     b[v] = s.load(&panel[v * S::N..]);
                 }
-                // One broadcast at a time: the sums and b fill the registers.
                 for m in 0..M {
                     let x = s.splat(rows[m][j]);
                     for v in 0..registers {
