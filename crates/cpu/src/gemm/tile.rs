@@ -1,7 +1,7 @@
 //! The innermost loops: a few rows of a times one or more panels of b, the sums in registers.
 #![allow(unsafe_code)]
 
-use super::{Block, PANEL, Places, Product, ROWS, Start};
+use super::{Block, Even, PANEL, Places, Product, ROWS, Start};
 use crate::disjoint::DisjointMut;
 use crate::lanes::Lanes;
 
@@ -127,7 +127,7 @@ pub(super) fn block<S: Tiles, L: Places>(
 
 /// `M` rows times `P` panels; the last panel may be cut off.
 #[inline(always)]
-fn tile<S: Lanes, L: Places, const M: usize, const P: usize>(
+fn tile<S: Tiles, L: Places, const M: usize, const P: usize>(
     s: S,
     product: &Product<'_>,
     at: At,
@@ -136,107 +136,103 @@ fn tile<S: Lanes, L: Places, const M: usize, const P: usize>(
 ) {
     let registers = PANEL / S::N;
     let k = at.depth.1 - at.depth.0;
-    let first_block = at.depth.0 == 0;
+    let needed = block.places.furthest(k) + (P - 1) * block.panel + PANEL;
+    if block.b.len() < needed {
+        return cut_off::<S, L, M, P>(s, product, at, block, out);
+    }
     let mut rows: [&[f32]; M] = [&[]; M];
     for (m, row) in rows.iter_mut().enumerate() {
         *row = &product.a[(at.row + m) * product.lda + at.depth.0..][..k];
     }
-    let width = (at.end - at.column).min(P * PANEL);
+    // What the sums begin with is added at the end: until then nothing but the sums is in registers.
     let mut sums = [[[s.splat(0.0); 2]; P]; M];
-    // SAFETY: parts of different tasks have no row and column in common, and this borrow ends with the tile.
-    let to: [&mut [f32]; M] = std::array::from_fn(|m| unsafe {
-        let from = (at.row + m) * product.ldo + at.column;
-        out.part(from..from + width)
-    });
-    for m in 0..M {
-        let whole = width == P * PANEL;
-        let mut start = [[0.0f32; PANEL]; P];
-        let start = start.as_flattened_mut();
-        let from: &[f32] = match product.start {
-            _ if !first_block => &*to[m],
-            Start::Zero => continue,
-            Start::Out => &*to[m],
-            Start::Row(values) => {
-                sums[m] = [[s.splat(values[at.row + m]); 2]; P];
-                continue;
-            }
-            Start::Column(values) => &values[at.column..],
-        };
-        let from = if whole {
-            from
-        } else {
-            start.iter_mut().zip(from).for_each(|(s, &v)| *s = v);
-            &*start
-        };
+    for j in 0..k {
+        let row = block.places.of(j);
+        let mut b = [[s.splat(0.0); 2]; P];
         for p in 0..P {
+            // SAFETY: `furthest` is at least the place of each of the k rows, so that the panel ends within `needed`.
+            let panel = unsafe { block.b.get_unchecked(row + p * block.panel..) };
             for v in 0..registers {
-                sums[m][p][v] = s.load(&from[p * PANEL + v * S::N..]);
+                // SAFETY: as above; a panel has `PANEL` elements.
+                b[p][v] = s.load(unsafe { panel.get_unchecked(v * S::N..(v + 1) * S::N) });
             }
         }
-    }
-    // The end of a matrix that is read as it lies may have no whole panel left.
-    let needed = block.places.furthest(k) + (P - 1) * block.panel + PANEL;
-    if block.b.len() >= needed {
-        for j in 0..k {
-            let row = block.places.of(j);
-            let mut b = [[s.splat(0.0); 2]; P];
+        for m in 0..M {
+            // SAFETY: each row was cut to k elements.
+            let x = s.splat(unsafe { *rows[m].get_unchecked(j) });
             for p in 0..P {
-                // SAFETY: `furthest` is at least the place of each of the k rows, so that the panel ends within `needed`.
-                let panel = unsafe { block.b.get_unchecked(row + p * block.panel..) };
                 for v in 0..registers {
-                    // SAFETY: as above; a panel has `PANEL` elements.
-                    b[p][v] = s.load(unsafe { panel.get_unchecked(v * S::N..(v + 1) * S::N) });
-                }
-            }
-            // One broadcast at a time: the sums and b fill the registers.
-            for m in 0..M {
-                // SAFETY: each row was cut to k elements.
-                let x = s.splat(unsafe { *rows[m].get_unchecked(j) });
-                for p in 0..P {
-                    for v in 0..registers {
-                        sums[m][p][v] = s.fma(x, b[p][v], sums[m][p][v]);
-                    }
-                }
-            }
-        }
-    } else {
-        // Rows and sums are indexed side by side, and unrolled.
-        #[allow(clippy::needless_range_loop)]
-        for j in 0..k {
-            for p in 0..P {
-                let mut panel = [0.0; PANEL];
-                let from = (block.places.of(j) + p * block.panel).min(block.b.len());
-                let own = width.saturating_sub(p * PANEL).min(PANEL);
-                panel.iter_mut().zip(block.b[from..].iter().take(own)).for_each(|(t, &v)| *t = v);
-                let mut b = [s.splat(0.0); 2];
-                for v in 0..registers {
-                    b[v] = s.load(&panel[v * S::N..]);
-                }
-                for m in 0..M {
-                    let x = s.splat(rows[m][j]);
-                    for v in 0..registers {
-                        sums[m][p][v] = s.fma(x, b[v], sums[m][p][v]);
-                    }
+                    sums[m][p][v] = s.fma(x, b[p][v], sums[m][p][v]);
                 }
             }
         }
     }
+    let width = (at.end - at.column).min(P * PANEL);
+    let first_block = at.depth.0 == 0;
     for m in 0..M {
-        if width == P * PANEL {
-            for p in 0..P {
-                for v in 0..registers {
-                    s.store(&mut to[m][p * PANEL + v * S::N..], sums[m][p][v]);
-                }
-            }
-            continue;
-        }
+        let from = (at.row + m) * product.ldo + at.column;
+        // SAFETY: parts of different tasks have no row and column in common, and this borrow ends with the row.
+        let to = unsafe { out.part(from..from + width) };
+        // The row's last elements, where they do not fill the registers.
         let mut last = [[0.0f32; PANEL]; P];
         let last = last.as_flattened_mut();
-        for p in 0..P {
-            for v in 0..registers {
-                s.store(&mut last[p * PANEL + v * S::N..], sums[m][p][v]);
+        let start = match product.start {
+            _ if !first_block => &*to,
+            Start::Zero => &[],
+            Start::Out => &*to,
+            Start::Row(values) => {
+                for p in 0..P {
+                    for v in 0..registers {
+                        sums[m][p][v] = s.add(sums[m][p][v], s.splat(values[at.row + m]));
+                    }
+                }
+                &[]
+            }
+            Start::Column(values) => &values[at.column..][..width],
+        };
+        if !start.is_empty() {
+            let start = if width == P * PANEL {
+                start
+            } else {
+                last.iter_mut().zip(start).for_each(|(l, &v)| *l = v);
+                &*last
+            };
+            for p in 0..P {
+                for v in 0..registers {
+                    sums[m][p][v] = s.add(sums[m][p][v], s.load(&start[p * PANEL + v * S::N..]));
+                }
             }
         }
-        to[m].iter_mut().zip(last).for_each(|(t, v)| *t = *v);
+        let whole = width == P * PANEL;
+        let into = if whole { &mut *to } else { &mut *last };
+        for p in 0..P {
+            for v in 0..registers {
+                s.store(&mut into[p * PANEL + v * S::N..], sums[m][p][v]);
+            }
+        }
+        if !whole {
+            to.iter_mut().zip(last).for_each(|(t, v)| *t = *v);
+        }
     }
+}
+
+/// A tile at the end of a matrix that is read as it lies, where no whole panel is left: on a copy of its panels.
+#[cold]
+#[inline(never)]
+fn cut_off<S: Tiles, L: Places, const M: usize, const P: usize>(
+    s: S,
+    product: &Product<'_>,
+    at: At,
+    block: Block<'_, L>,
+    out: &DisjointMut<'_, f32>,
+) {
+    let k = at.depth.1 - at.depth.0;
+    let mut copy = vec![0.0; P * PANEL * k.max(1)];
+    for (j, row) in copy.chunks_exact_mut(P * PANEL).enumerate().take(k) {
+        for (p, to) in row.chunks_exact_mut(PANEL).enumerate() {
+            let from = (block.places.of(j) + p * block.panel).min(block.b.len());
+            to.iter_mut().zip(&block.b[from..]).for_each(|(t, &v)| *t = v);
+        }
+    }
+    s.tile::<Even, M, P>(product, at, Block { b: &copy, places: Even(P * PANEL), panel: PANEL }, out);
 }
