@@ -44,6 +44,7 @@ pub const KERNELS: &[KernelSpec] = &[
     dequantize::SPEC,
     gather::SPEC,
     integers::SPEC,
+    integers::quantize::SPEC,
     norm::SPEC,
     pool::AVERAGE,
     pool::GLOBAL_AVERAGE,

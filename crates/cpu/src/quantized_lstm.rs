@@ -1,4 +1,5 @@
-//! `DynamicQuantizeLSTM`: the codes of weights as FLOAT panels, products of codes with one direction after the other.
+//! `DynamicQuantizeLSTM`: products of codes, one direction after the other. With AVX-512 as integers; at other levels the
+//! codes of weights are FLOAT panels.
 #![allow(unsafe_code)]
 
 use heirloom_mem::DType;
@@ -9,7 +10,11 @@ use heirloom_types::Value;
 
 use crate::fallback::{Portable, are_float};
 use crate::gemm::{Product, Right, Start, panel_floats};
-use crate::integers::{Codes, code};
+use crate::integers::floats::Shifted;
+use crate::integers::quantize::Scale;
+use crate::integers::integer;
+#[cfg(target_arch = "x86_64")]
+use crate::integers::dots;
 use crate::lanes::{self, for_level};
 use crate::panels::{Held, Panels};
 
@@ -34,7 +39,7 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     build: |cx| {
         let (isa, portable) = (lanes::selected()?, Portable::new(cx)?);
         let node = Recurrent::parse(cx, &DEFAULTS)?;
-        Ok(Box::new(QuantizedLstm { node, isa, portable, w: Panels::of(1), r: Panels::of(2) }))
+        Ok(Box::new(QuantizedLstm { node, isa, portable, w: Way::new(isa, 1), r: Way::new(isa, 2) }))
     },
 };
 
@@ -42,33 +47,54 @@ struct QuantizedLstm {
     node: Recurrent,
     isa: Isa,
     portable: Portable,
-    w: Panels,
-    r: Panels,
+    w: Way,
+    r: Way,
+}
+
+/// How products with a weight are computed.
+enum Way {
+    #[cfg(target_arch = "x86_64")]
+    Integers(heirloom_simd::Avx512, dots::CodePanels),
+    Floats(Isa, Panels),
+}
+
+impl Way {
+    fn new(isa: Isa, input: usize) -> Way {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(token) => Way::Integers(token, dots::CodePanels::of(input)),
+            _ => Way::Floats(isa, Panels::of(input)),
+        }
+    }
+}
+
+/// A weight in the form that products read.
+enum Weight {
+    #[cfg(target_arch = "x86_64")]
+    Integers(heirloom_simd::Avx512, dots::Held),
+    Floats(Isa, Held),
 }
 
 /// A weight's codes and what they stand for: one scale and zero point for each direction.
 struct Coded {
     scales: Vec<f32>,
-    held: Held,
+    zeros: Vec<i32>,
+    signed: bool,
+    weight: Weight,
     rows: usize,
     width: usize,
 }
 
-/// Codes of numbers less their zero point, and the scale.
-fn coded(x: &[f32], to: &mut Vec<f32>) -> f32 {
-    let low = x.iter().fold(0.0f32, |m, &v| m.min(v));
-    let high = x.iter().fold(0.0f32, |m, &v| m.max(v));
-    let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
-    let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0);
-    to.clear();
-    to.extend(x.iter().map(|&v| ((v / scale).round_ties_even() + zero).clamp(0.0, 255.0) - zero));
-    scale
+/// UINT8 codes of inputs or states, and what they stand for.
+struct Input<'a> {
+    codes: &'a [u8],
+    zero: u8,
 }
 
 impl Coded {
     fn read(
         cx: &RunCx<'_>,
-        panels: &Panels,
+        way: &Way,
         index: usize,
         scale: usize,
     ) -> Result<Option<Coded>, KernelError> {
@@ -85,35 +111,60 @@ impl Coded {
             return Ok(None);
         }
         let (bytes, zeros) = (tensor.dense_bytes().unwrap_or(&[]), zeros.dense_bytes().unwrap_or(&[]));
-        let held = panels.get(cx, directions, (rows, width), |d| {
-            let zero = code(zeros[d], signed);
-            let bytes = &bytes[d * rows * width..][..rows * width];
-            Box::new(Codes { bytes, signed, zero, n: width, first: 0, rows })
-        })?;
-        Ok(Some(Coded { scales: Vec::from(scales.as_slice::<f32>()?), held, rows, width }))
+        let zeros: Vec<i32> = zeros.iter().map(|&zero| integer(zero, signed)).collect();
+        let weight = match way {
+            #[cfg(target_arch = "x86_64")]
+            Way::Integers(token, panels) => {
+                Weight::Integers(*token, panels.get(cx, bytes, signed, directions, (rows, width))?)
+            }
+            Way::Floats(isa, panels) => {
+                let held = panels.get(cx, directions, (rows, width), |d| {
+                    let bytes = &bytes[d * rows * width..][..rows * width];
+                    Box::new(Shifted { bytes, signed, zero: zeros[d], n: width, first: 0, rows })
+                })?;
+                Weight::Floats(*isa, held)
+            }
+        };
+        Ok(Some(Coded { scales: Vec::from(scales.as_slice::<f32>()?), zeros, signed, weight, rows, width }))
     }
 
     /// The sums of products of codes [m, rows] with a direction's weight.
     fn multiply(
         &self,
         cx: &RunCx<'_>,
-        isa: Isa,
         direction: usize,
-        codes: &[f32],
-        out: &mut [f32],
+        input: &Input<'_>,
+        out: &mut [i32],
     ) -> Result<(), KernelError> {
-        let each = panel_floats(self.rows, self.width);
         let (k, n) = (self.rows, self.width);
-        let b = Right::Packed(&self.held.floats()[direction * each..][..each]);
-        let m = codes.len() / k.max(1);
-        let product = Product { isa, m, n, k, a: codes, lda: k, b, start: Start::Zero, ldo: n };
-        Ok(product.run(out, cx.team(), cx.cancel())?)
+        match &self.weight {
+            #[cfg(target_arch = "x86_64")]
+            Weight::Integers(token, held) => {
+                let left = dots::Left::new(input.codes, false, k);
+                let right = held.matrix(direction, self.signed, k, n);
+                let (left, right) = ((&left, i32::from(input.zero)), (right, &self.zeros[direction..=direction]));
+                dots::multiply(*token, left, right, out, cx.team(), cx.cancel())?;
+            }
+            Weight::Floats(isa, held) => {
+                let each = panel_floats(k, n);
+                let b = Right::Packed(&held.floats()[direction * each..][..each]);
+                let m = input.codes.len() / k.max(1);
+                let zero = f32::from(input.zero);
+                let codes: Vec<f32> = input.codes.iter().map(|&c| f32::from(c) - zero).collect();
+                let mut sums = vec![0.0; m * n];
+                let product =
+                    Product { isa: *isa, m, n, k, a: &codes, lda: k, b, start: Start::Zero, ldo: n };
+                product.run(&mut sums, cx.team(), cx.cancel())?;
+                out.iter_mut().zip(sums).for_each(|(o, s)| *o = s as i32);
+            }
+        }
+        Ok(())
     }
 }
 
 impl Kernel for QuantizedLstm {
     fn prepare(&mut self, cx: &PrepareCx<'_>) {
-        for (index, panels) in [(1, &mut self.w), (2, &mut self.r)] {
+        for (index, way) in [(1, &mut self.w), (2, &mut self.r)] {
             let zeros = cx.constant(if index == 1 { 9 } else { 11 }).and_then(Value::as_tensor);
             let zeros: Vec<u64> = zeros
                 .and_then(|t| t.dense_bytes())
@@ -124,7 +175,13 @@ impl Kernel for QuantizedLstm {
             if let Some(Value::Tensor(tensor)) = cx.constant(index)
                 && let &[directions, rows, width] = tensor.shape()
             {
-                panels.claim_with(cx, "cpu.f32.panels.codes", &zeros, directions, rows, width);
+                match way {
+                    #[cfg(target_arch = "x86_64")]
+                    Way::Integers(_, panels) => panels.claim(cx, directions, rows, width),
+                    Way::Floats(_, panels) => {
+                        panels.claim_with(cx, "cpu.f32.panels.codes", &zeros, directions, rows, width);
+                    }
+                }
             }
         }
     }
@@ -148,14 +205,16 @@ impl Kernel for QuantizedLstm {
         let x = cx.dense(0)?;
         let (mut hidden, mut cells) = (extents.state_f32(cx, 5)?, extents.state_f32(cx, 6)?);
         let mut all = vec![0.0; steps * batch * directions * n];
-        let mut codes = Vec::new();
-        let x_scale = coded(x.as_slice()?, &mut codes);
-        let mut parts = vec![0.0; steps * batch * width];
-        let mut sums = vec![0.0; batch * width];
-        let mut state_codes = Vec::new();
+        let values = x.as_slice::<f32>()?;
+        let Some(x_scale) = Scale::of(self.isa, values) else { return self.portable.run(cx) };
+        let mut codes = vec![0; values.len()];
+        x_scale.codes(self.isa, values, &mut codes);
+        let mut parts = vec![0; steps * batch * width];
+        let mut sums = vec![0; batch * width];
+        let mut state_codes = vec![0; batch * n];
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
-            w.multiply(cx, self.isa, d, &codes, &mut parts)?;
-            let (w_scale, r_scale) = (x_scale * w.scales[d], r.scales[d]);
+            w.multiply(cx, d, &Input { codes: &codes, zero: x_scale.zero }, &mut parts)?;
+            let (w_scale, r_scale) = (x_scale.scale * w.scales[d], r.scales[d]);
             let bias = &biases[d * 2 * width..][..2 * width];
             let (hidden, cells) =
                 (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
@@ -164,14 +223,15 @@ impl Kernel for QuantizedLstm {
             for step in 0..steps {
                 cx.cancel().check()?;
                 let time = if *reverse { steps - 1 - step } else { step };
-                let scale = coded(hidden, &mut state_codes) * r_scale;
-                r.multiply(cx, self.isa, d, &state_codes, &mut sums)?;
+                let Some(scale) = Scale::of(self.isa, hidden) else { return self.portable.run(cx) };
+                scale.codes(self.isa, hidden, &mut state_codes);
+                r.multiply(cx, d, &Input { codes: &state_codes, zero: scale.zero }, &mut sums)?;
                 for b in 0..batch {
                     let step = Step {
                         part: &parts[(time * batch + b) * width..][..width],
                         sums: &sums[b * width..][..width],
                         bias,
-                        scales: [f64::from(w_scale), f64::from(scale)],
+                        scales: [f64::from(w_scale), f64::from(scale.scale * r_scale)],
                     };
                     gates(self.isa, step, &mut exact[b * n..][..n], &mut hidden[b * n..][..n]);
                 }
@@ -188,8 +248,8 @@ impl Kernel for QuantizedLstm {
 #[derive(Clone, Copy)]
 pub(crate) struct Step<'a> {
     /// The inputs' sums and the state's, of codes.
-    part: &'a [f32],
-    sums: &'a [f32],
+    part: &'a [i32],
+    sums: &'a [i32],
     /// Of the input, then of the state.
     bias: &'a [f32],
     scales: [f64; 2],

@@ -1,49 +1,25 @@
-//! `MatMulInteger`: products of 8-bit codes, computed as FLOAT products of at most 256 codes each, which are exact.
-#![allow(unsafe_code)]
+//! Products of 8-bit codes as FLOAT products, which are exact: blocks of at most 256 rows.
 
-use heirloom_mem::DType;
-use heirloom_ops::MatMulShapes;
-use heirloom_runtime::{Kernel, KernelError, KernelSpec, PrepareCx, RunCx};
+use heirloom_runtime::{KernelError, PrepareCx, RunCx};
 use heirloom_simd::Isa;
 use heirloom_types::Value;
 
-use crate::fallback::Portable;
+use super::{Codes, integer};
 use crate::gemm::{Columns, DEPTH, Product, Right, Start, panel_floats};
-use crate::lanes;
 use crate::panels::Panels;
 
-/// ONNX `MatMulInteger` with one matrix b of one zero point.
-pub(crate) const SPEC: KernelSpec = KernelSpec {
-    domain: "",
-    op: "MatMulInteger",
-    versions: (10, i64::MAX),
-    rank: 10,
-    accepts: |cx| {
-        cx.plain_inputs() && matches!(cx.constant(1), Some(Value::Tensor(t)) if t.shape().len() == 2)
-    },
-    build: |cx| {
-        let (isa, portable) = (lanes::selected()?, Portable::new(cx)?);
-        Ok(Box::new(MatMulInteger { isa, portable, panels: Panels::of(1) }))
-    },
-};
-
-struct MatMulInteger {
+/// How products of codes with input 1 are computed.
+pub(super) struct FloatCodes {
     isa: Isa,
-    portable: Portable,
     /// Blocks of 256 rows of b, less its zero point.
     panels: Panels,
 }
 
-/// One 8-bit code as a number.
-pub(crate) fn code(byte: u8, signed: bool) -> f32 {
-    if signed { f32::from(byte.cast_signed()) } else { f32::from(byte) }
-}
-
 /// Codes [k, n] less a zero point.
-pub(crate) struct Codes<'a> {
+pub(crate) struct Shifted<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) signed: bool,
-    pub(crate) zero: f32,
+    pub(crate) zero: i32,
     pub(crate) n: usize,
     /// The first row.
     pub(crate) first: usize,
@@ -51,7 +27,7 @@ pub(crate) struct Codes<'a> {
     pub(crate) rows: usize,
 }
 
-impl Columns for Codes<'_> {
+impl Columns for Shifted<'_> {
     fn pack(&self, columns: (usize, usize), depth: (usize, usize), to: &mut [f32]) {
         let rows = depth.1 - depth.0;
         for (panel, to) in to.chunks_exact_mut((rows * 16).max(1)).enumerate() {
@@ -64,36 +40,24 @@ impl Columns for Codes<'_> {
                 to.fill(0.0);
                 if depth.0 + row < self.rows {
                     let from = &self.bytes[(self.first + depth.0 + row) * self.n + first..][..count];
-                    to.iter_mut().zip(from).for_each(|(t, &b)| *t = code(b, self.signed) - self.zero);
+                    to.iter_mut()
+                        .zip(from)
+                        .for_each(|(t, &b)| *t = (integer(b, self.signed) - self.zero) as f32);
                 }
             }
         }
     }
 }
 
-fn is_byte(dtype: DType) -> bool {
-    matches!(dtype, DType::Uint8 | DType::Int8)
-}
-
-/// The only zero point of an input; `None` where there are several.
-fn zero(cx: &RunCx<'_>, index: usize) -> Result<Option<f32>, KernelError> {
-    match cx.opt_tensor(index)? {
-        None => Ok(Some(0.0)),
-        Some(t) if t.len() == 1 && is_byte(t.dtype()) => {
-            Ok(t.dense_bytes().map(|b| code(b[0], t.dtype() == DType::Int8)))
-        }
-        Some(_) => Ok(None),
+impl FloatCodes {
+    pub(super) fn new(isa: Isa) -> FloatCodes {
+        FloatCodes { isa, panels: Panels::of(1) }
     }
-}
 
-impl Kernel for MatMulInteger {
-    fn prepare(&mut self, cx: &PrepareCx<'_>) {
+    pub(super) fn prepare(&mut self, cx: &PrepareCx<'_>, k: usize, n: usize) {
         // The zero point is a part of the panels, so it must be constant too.
         let constant_zero = matches!(cx.constant(3), Some(Value::Tensor(t)) if t.len() == 1);
-        if let Some(Value::Tensor(b)) = cx.constant(1)
-            && let &[k, n] = b.shape()
-            && (constant_zero || !cx.has_input(3))
-        {
+        if constant_zero || !cx.has_input(3) {
             let zero = match cx.constant(3).and_then(Value::as_tensor).and_then(|t| t.dense_bytes()) {
                 Some(&[byte, ..]) => u64::from(byte) + 1,
                 _ => 0,
@@ -102,25 +66,22 @@ impl Kernel for MatMulInteger {
         }
     }
 
-    fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-        let (a, b) = (cx.dense(0)?, cx.dense(1)?);
-        let (Some(a_zero), Some(b_zero)) = (zero(cx, 2)?, zero(cx, 3)?) else { return self.portable.run(cx) };
-        if !is_byte(a.dtype()) || !is_byte(b.dtype()) || a.is_empty() || b.is_empty() {
-            return self.portable.run(cx);
-        }
-        let shapes = MatMulShapes::new(a.shape(), b.shape())?;
-        let (n, k) = (shapes.n, shapes.k);
-        let signed = a.dtype() == DType::Int8;
-        let values: Vec<f32> =
-            a.dense_bytes().unwrap_or(&[]).iter().map(|&byte| code(byte, signed) - a_zero).collect();
-        let (bytes, b_signed) = (b.dense_bytes().unwrap_or(&[]), b.dtype() == DType::Int8);
+    /// `to` = (a - its zero point) (b - its zero point).
+    pub(super) fn multiply(
+        &self,
+        cx: &RunCx<'_>,
+        a: Codes<'_>,
+        b: Codes<'_>,
+        (k, n): (usize, usize),
+        to: &mut [i32],
+    ) -> Result<(), KernelError> {
+        let values: Vec<f32> = a.bytes.iter().map(|&byte| (integer(byte, a.signed) - a.zeros[0]) as f32).collect();
+        let Codes { bytes, signed, zeros } = b;
         let m = values.len() / k;
         let held = self.panels.get(cx, k.div_ceil(DEPTH), (DEPTH, n), |block| {
             let first = block * DEPTH;
-            Box::new(Codes { bytes, signed: b_signed, zero: b_zero, n, first, rows: (k - first).min(DEPTH) })
+            Box::new(Shifted { bytes, signed, zero: zeros[0], n, first, rows: (k - first).min(DEPTH) })
         })?;
-        let mut out = cx.alloc(DType::Int32, &shapes.result)?;
-        let to = out.elements_mut::<i32>();
         let mut sums = vec![0.0; m * n];
         let each = panel_floats(DEPTH, n);
         for (block, panels) in held.floats().chunks_exact(each).enumerate() {
@@ -147,7 +108,6 @@ impl Kernel for MatMulInteger {
                 to.iter_mut().zip(&sums).for_each(|(t, &s)| *t += s as i32);
             }
         }
-        cx.set(0, out.freeze());
         Ok(())
     }
 }
