@@ -4,9 +4,11 @@
 use heirloom_mem::{DType, Shape};
 use heirloom_ops::window::{Axis, Window, outputs};
 use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_simd::Isa;
 
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
+use crate::lanes::{self, for_level};
 
 const fn spec(
     op: &'static str,
@@ -45,13 +47,14 @@ enum Kind {
 struct Pool {
     kind: Kind,
     window: Window,
+    isa: Isa,
     portable: Portable,
 }
 
 impl Pool {
     fn new(cx: &BuildCx<'_>, kind: Kind) -> Result<Pool, heirloom_runtime::BuildError> {
         let portable = Portable::new(cx)?;
-        Ok(Pool { kind, window: Window::parse(&cx.node.attributes)?, portable })
+        Ok(Pool { kind, window: Window::parse(&cx.node.attributes)?, isa: lanes::selected()?, portable })
     }
 }
 
@@ -75,11 +78,13 @@ impl Kernel for Pool {
         let to = DisjointMut::new(out.elements_mut::<f32>());
         let work = planes * output * rows.kernel * columns.kernel;
         let (tasks, each) = crate::gemm::share(planes, work, cx.team().threads());
+        let isa = self.isa;
         cx.team().run(tasks, &|task| {
+            let mut line = vec![0.0; columns.input];
             for plane in task * each..((task + 1) * each).min(planes) {
                 // SAFETY: each plane is written by one task.
                 let to = unsafe { to.part(plane * output..(plane + 1) * output) };
-                self.plane(&from[plane * input..][..input], to, &rows, &columns);
+                self.plane(isa, &from[plane * input..][..input], to, &rows, &columns, &mut line);
             }
         });
         cx.cancel().check()?;
@@ -89,31 +94,26 @@ impl Kernel for Pool {
 }
 
 impl Pool {
-    fn plane(&self, x: &[f32], out: &mut [f32], rows: &Axis, columns: &Axis) {
+    fn plane(&self, isa: Isa, x: &[f32], out: &mut [f32], rows: &Axis, columns: &Axis, line: &mut [f32]) {
         let max = self.kind == Kind::Max;
         for (y, out) in out.chunks_exact_mut(columns.output).enumerate() {
-            out.fill(if max { f32::NEG_INFINITY } else { 0.0 });
             let (from, to) = rows.taps(y);
+            // One line of all rows of the window, then its columns.
+            let first = if max { f32::NEG_INFINITY } else { 0.0 };
+            line.fill(first);
+            out.fill(first);
             for ky in from..to {
-                let x = &x[rows.place(y, ky) * columns.input..][..columns.input];
-                for kx in 0..columns.kernel {
-                    // Places whose tap falls on the input.
-                    let reach = kx * columns.dilation;
-                    let first =
-                        columns.before.saturating_sub(reach).div_ceil(columns.stride).min(columns.output);
-                    let end = (columns.input + columns.before).saturating_sub(reach).div_ceil(columns.stride);
-                    let end = end.clamp(first, columns.output);
-                    if first == end {
-                        continue;
-                    }
-                    let x =
-                        x[first * columns.stride + reach - columns.before..].iter().step_by(columns.stride);
-                    let pairs = out[first..end].iter_mut().zip(x);
-                    if max {
-                        pairs.for_each(|(o, &v)| *o = if v > *o { v } else { *o });
-                    } else {
-                        pairs.for_each(|(o, &v)| *o += v);
-                    }
+                gather(isa, &x[rows.place(y, ky) * columns.input..][..columns.input], 1, max, line);
+            }
+            for kx in 0..columns.kernel {
+                // Places whose tap falls on the input.
+                let reach = kx * columns.dilation;
+                let first = columns.before.saturating_sub(reach).div_ceil(columns.stride).min(columns.output);
+                let end = (columns.input + columns.before).saturating_sub(reach).div_ceil(columns.stride);
+                let end = end.clamp(first, columns.output);
+                if first < end {
+                    let line = &line[first * columns.stride + reach - columns.before..];
+                    gather(isa, line, columns.stride, max, &mut out[first..end]);
                 }
             }
             if max {
@@ -129,6 +129,21 @@ impl Pool {
                 };
                 *out /= count as f32;
             }
+        }
+    }
+}
+
+for_level! {
+    /// Adds every `stride`th of x to `to`, or takes the greater.
+    fn gather(_s, x: &[f32], stride: usize, max: bool, to: &mut [f32]) {
+        match (max, stride) {
+            (true, 1) => to.iter_mut().zip(x).for_each(|(t, &v)| *t = if v > *t { v } else { *t }),
+            (true, 2) => to.iter_mut().zip(x.chunks(2)).for_each(|(t, v)| *t = if v[0] > *t { v[0] } else { *t }),
+            (true, _) => {
+                to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(t, &v)| *t = if v > *t { v } else { *t });
+            }
+            (false, 1) => to.iter_mut().zip(x).for_each(|(t, &v)| *t += v),
+            (false, _) => to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(t, &v)| *t += v),
         }
     }
 }

@@ -10,11 +10,11 @@ use heirloom_types::Value;
 
 use crate::fallback::{Portable, are_float};
 use crate::gemm::{Product, Right, Start, panel_floats};
-use crate::integers::floats::Shifted;
-use crate::integers::quantize::Scale;
-use crate::integers::integer;
 #[cfg(target_arch = "x86_64")]
 use crate::integers::dots;
+use crate::integers::floats::Shifted;
+use crate::integers::integer;
+use crate::integers::quantize::Scale;
 use crate::lanes::{self, for_level};
 use crate::panels::{Held, Panels};
 
@@ -92,12 +92,7 @@ struct Input<'a> {
 }
 
 impl Coded {
-    fn read(
-        cx: &RunCx<'_>,
-        way: &Way,
-        index: usize,
-        scale: usize,
-    ) -> Result<Option<Coded>, KernelError> {
+    fn read(cx: &RunCx<'_>, way: &Way, index: usize, scale: usize) -> Result<Option<Coded>, KernelError> {
         let tensor = cx.dense(index)?;
         let (scales, zeros) = (cx.dense(scale)?, cx.dense(scale + 1)?);
         let &[directions, rows, width] = tensor.shape() else { return Ok(None) };
@@ -142,7 +137,8 @@ impl Coded {
             Weight::Integers(token, held) => {
                 let left = dots::Left::new(input.codes, false, k);
                 let right = held.matrix(direction, self.signed, k, n);
-                let (left, right) = ((&left, i32::from(input.zero)), (right, &self.zeros[direction..=direction]));
+                let (left, right) =
+                    ((&left, i32::from(input.zero)), (right, &self.zeros[direction..=direction]));
                 dots::multiply(*token, left, right, out, cx.team(), cx.cancel())?;
             }
             Weight::Floats(isa, held) => {

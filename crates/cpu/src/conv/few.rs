@@ -77,7 +77,12 @@ for_level! {
 
 /// The products of `M` rows of w with `N` rows.
 #[inline(always)]
-fn some<S: Lanes, const M: usize, const N: usize>(s: S, w: &[f32], x: &[f32], depth: usize) -> [[f32; 4]; MAPS] {
+fn some<S: Lanes, const M: usize, const N: usize>(
+    s: S,
+    w: &[f32],
+    x: &[f32],
+    depth: usize,
+) -> [[f32; 4]; MAPS] {
     let w: [&[f32]; M] = std::array::from_fn(|m| &w[m * depth..][..depth]);
     let x: [&[f32]; N] = std::array::from_fn(|n| &x[n * depth..][..depth]);
     let mut sums = [[s.splat(0.0); N]; M];
@@ -96,9 +101,10 @@ fn some<S: Lanes, const M: usize, const N: usize>(s: S, w: &[f32], x: &[f32], de
     }
     let mut out = [[0.0f32; 4]; MAPS];
     for m in 0..M {
+        let four: [S::V; 4] = std::array::from_fn(|n| if n < N { sums[m][n] } else { s.splat(0.0) });
+        out[m] = s.sum4(four);
         for n in 0..N {
-            let rest: f32 = w[m][whole..].iter().zip(&x[n][whole..]).map(|(w, x)| w * x).sum();
-            out[m][n] = s.sum(sums[m][n]) + rest;
+            out[m][n] += w[m][whole..].iter().zip(&x[n][whole..]).map(|(w, x)| w * x).sum::<f32>();
         }
     }
     out

@@ -16,7 +16,7 @@ use heirloom_simd::Isa;
 
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
-use crate::gemm::{Matrix, Product, Right, Start};
+use crate::gemm::{Matrix, PANEL, Product, Right, Start};
 use crate::lanes;
 use columns::Windows;
 use planes::{Layout, SLACK};
@@ -88,8 +88,11 @@ impl Kernel for Conv {
     }
 }
 
-/// Output places up to which dot products are faster than registers of places.
-const FEW: usize = 4;
+/// Whether dot products are faster than registers of places: these would be half empty, or each weight read for one
+/// register alone.
+fn is_few(output: usize, depth: usize) -> bool {
+    output <= 4 || output <= PANEL && depth >= 128
+}
 
 /// Whether inputs `indices`, where they are present, are all FLOAT16 tensors.
 fn halves(cx: &RunCx<'_>, indices: std::ops::Range<usize>) -> bool {
@@ -133,7 +136,7 @@ impl Call<'_> {
         }
         // 1x1 windows that meet every element once are the input itself.
         let same = kernel == 1 && axes.iter().all(|a| a.stride == 1 && a.before == 0 && a.after == 0);
-        let layout = (!same && output > FEW).then(|| Layout::new(axes)).flatten();
+        let layout = (!same && !is_few(output, depth)).then(|| Layout::new(axes)).flatten();
         let layout = layout.and_then(|layout| layout.rows(channels).map(|rows| (layout, rows)));
         let mut padded = Vec::new();
         for part in 0..batch * groups {
@@ -142,7 +145,7 @@ impl Call<'_> {
             let w = &self.w[group * maps * depth..][..maps * depth];
             let out = &mut out[part * maps * output..][..maps * output];
             let bias = self.bias.map(|b| &b[group * maps..][..maps]);
-            if output <= FEW {
+            if is_few(output, depth) {
                 few::run(self, cx, (x, w, bias), out);
                 continue;
             }

@@ -230,7 +230,8 @@ impl Product<'_> {
                     let sums = DisjointMut::new(&mut sums);
                     for depth in (0..self.k.max(1)).step_by(DEPTH) {
                         let depth = (depth, (depth + DEPTH).min(self.k));
-                        let places = Listed { places: &rows.places[depth.0..depth.1], furthest: rows.furthest };
+                        let places =
+                            Listed { places: &rows.places[depth.0..depth.1], furthest: rows.furthest };
                         let block = Block { b: &b[at.min(b.len())..], places, panel: PANEL };
                         own.block((0, last - first), (0, width), depth, block, &sums);
                     }

@@ -126,6 +126,8 @@ pub(super) fn block<S: Tiles, L: Places>(
 }
 
 /// `M` rows times `P` panels; the last panel may be cut off.
+// Registers are indexed by constants, and the loops unrolled.
+#[allow(clippy::needless_range_loop)]
 #[inline(always)]
 fn tile<S: Tiles, L: Places, const M: usize, const P: usize>(
     s: S,

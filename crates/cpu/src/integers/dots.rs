@@ -140,7 +140,9 @@ impl Left {
         let rows = codes.len() / k.max(1);
         let mut own = vec![0u8; rows * depth];
         let mut sums = vec![0; rows];
-        for ((to, sum), from) in own.chunks_exact_mut(depth.max(1)).zip(&mut sums).zip(codes.chunks_exact(k.max(1))) {
+        for ((to, sum), from) in
+            own.chunks_exact_mut(depth.max(1)).zip(&mut sums).zip(codes.chunks_exact(k.max(1)))
+        {
             to.iter_mut().zip(from).for_each(|(t, &c)| *t = c ^ flip);
             *sum = to.iter().map(|&c| u32::from(c)).sum::<u32>().cast_signed();
         }
@@ -238,6 +240,8 @@ struct At {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 #[inline(never)]
+// Registers are indexed by constants, and the loops unrolled.
+#[allow(clippy::needless_range_loop)]
 fn tile<const M: usize, const P: usize>(
     left: &Left,
     right: Right<'_>,
@@ -281,7 +285,9 @@ fn tile<const M: usize, const P: usize>(
             let sum = _mm512_sub_epi32(sums[m][p], _mm512_add_epi32(own, zero));
             let count = at.end.saturating_sub(column).min(PANEL);
             // SAFETY: tasks have no columns in common.
-            let to = unsafe { out.part(row * right.n + column.min(at.end)..row * right.n + column.min(at.end) + count) };
+            let to = unsafe {
+                out.part(row * right.n + column.min(at.end)..row * right.n + column.min(at.end) + count)
+            };
             let mask = ((1u32 << count) - 1) as u16;
             // SAFETY: the mask has one bit for each element of `to`.
             unsafe { _mm512_mask_storeu_epi32(to.as_mut_ptr(), mask, sum) };
@@ -302,11 +308,17 @@ mod tests {
     #[test]
     fn products_of_codes_are_the_integers_of_the_definition() {
         let Ok(Isa::Avx512(token)) = Isa::new(Level::Avx512) else { return };
-        let value = |code: u8, signed: bool| if signed { i32::from(code.cast_signed()) } else { i32::from(code) };
-        for (m, k, n) in [(1, 1, 1), (1, 7, 65), (2, 4, 16), (3, 130, 64), (5, 33, 100), (6, 9, 17), (13, 258, 131)] {
-            for (a_signed, b_signed, a_zero, b_zero) in
-                [(false, true, 0, 0), (false, false, 255, 128), (true, true, -128, 127), (true, false, 5, 250)]
-            {
+        let value =
+            |code: u8, signed: bool| if signed { i32::from(code.cast_signed()) } else { i32::from(code) };
+        for (m, k, n) in
+            [(1, 1, 1), (1, 7, 65), (2, 4, 16), (3, 130, 64), (5, 33, 100), (6, 9, 17), (13, 258, 131)]
+        {
+            for (a_signed, b_signed, a_zero, b_zero) in [
+                (false, true, 0, 0),
+                (false, false, 255, 128),
+                (true, true, -128, 127),
+                (true, false, 5, 250),
+            ] {
                 let (mut a, mut b) = (bytes(m * k, 3), bytes(k * n, 99));
                 // The extremes, where 16-bit sums would saturate.
                 a.iter_mut().take(k).for_each(|a| *a = if a_signed { 0x7f } else { 0xff });
@@ -323,7 +335,8 @@ mod tests {
                 let mut out = vec![0; m * n];
                 let team = crate::ClaimTeam::new(2);
                 let right = held.matrix(0, b_signed, k, n);
-                multiply(token, (&left, a_zero), (right, &b_zeros), &mut out, &team, &CancelToken::new()).unwrap();
+                multiply(token, (&left, a_zero), (right, &b_zeros), &mut out, &team, &CancelToken::new())
+                    .unwrap();
                 for (at, &actual) in out.iter().enumerate() {
                     let (row, column) = (at / n, at % n);
                     let expected: i32 = (0..k)

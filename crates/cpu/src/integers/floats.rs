@@ -75,7 +75,8 @@ impl FloatCodes {
         (k, n): (usize, usize),
         to: &mut [i32],
     ) -> Result<(), KernelError> {
-        let values: Vec<f32> = a.bytes.iter().map(|&byte| (integer(byte, a.signed) - a.zeros[0]) as f32).collect();
+        let values: Vec<f32> =
+            a.bytes.iter().map(|&byte| (integer(byte, a.signed) - a.zeros[0]) as f32).collect();
         let Codes { bytes, signed, zeros } = b;
         let m = values.len() / k;
         let held = self.panels.get(cx, k.div_ceil(DEPTH), (DEPTH, n), |block| {

@@ -59,7 +59,8 @@ fn both(
     };
     let portable = KernelRegistry::new().with(heirloom_ops::KERNELS.iter().copied());
     let fast = portable.clone().with(heirloom_cpu::KERNELS.iter().copied());
-    let expected = NodeCall::new(&portable, op, opset, attributes(), given(), outputs).unwrap().run(fed()).unwrap();
+    let expected =
+        NodeCall::new(&portable, op, opset, attributes(), given(), outputs).unwrap().run(fed()).unwrap();
     let actual = [1, 2].map(|threads| {
         let call = NodeCall::new(&fast, op, opset, attributes(), given(), outputs).unwrap();
         call.team(Arc::new(ClaimTeam::new(threads))).run(fed()).unwrap()
@@ -97,7 +98,8 @@ fn integer_products_equal_the_portable_kernels() {
 #[test]
 fn dynamic_quantization_equals_the_portable_kernels() {
     let special = |v: f32| Tensor::from_vec(&[40], vec![v; 40]).unwrap();
-    let mut inputs = vec![floats(&[3, 7], 5), floats(&[1, 40_001], 6), special(0.0), special(3.0), special(-2.0)];
+    let mut inputs =
+        vec![floats(&[3, 7], 5), floats(&[1, 40_001], 6), special(0.0), special(3.0), special(-2.0)];
     // Numbers that are not finite, and next to nothing.
     inputs.extend([special(f32::INFINITY), special(1e-44), floats(&[0], 1)]);
     for x in inputs {

@@ -196,22 +196,37 @@ fn resize<T: Element + Number>(
         .map(|(at, axis)| (at, axis.taps(how)))
         .collect();
     if let Mode::Nearest(_) = how.mode {
-        let mut strides = crate::movement::dense_strides(x.shape());
+        let strides = crate::movement::dense_strides(x.shape());
+        // Where each place of each axis comes from, and nowhere for what is extrapolated.
+        let mut tables: Vec<Vec<Option<usize>>> = plan
+            .iter()
+            .zip(&strides)
+            .map(|(axis, &stride)| (0..axis.output).map(|at| Some(at * stride as usize)).collect())
+            .collect();
+        for (axis, taps) in &moved {
+            let stride = strides[*axis] as usize;
+            tables[*axis] = taps.iter().map(|taps| taps.first().map(|t| t.0 * stride)).collect();
+        }
         let extrapolated = T::from_f64(how.extrapolation);
-        let mut tables: Vec<Option<&Vec<Taps>>> = vec![None; plan.len()];
-        moved.iter().for_each(|(axis, taps)| tables[*axis] = Some(taps));
-        strides.truncate(plan.len());
+        let Some(last) = tables.pop() else {
+            out.elements_mut::<T>().iter_mut().zip(from).for_each(|(t, &v)| *t = v);
+            cx.set(0, out.freeze());
+            return Ok(());
+        };
+        let outside = last.iter().any(Option::is_none);
+        let inside: Vec<usize> = last.iter().map(|place| place.unwrap_or(0)).collect();
         let to = out.elements_mut::<T>();
-        crate::window::for_each_index(&shape, |at, index| {
-            let mut place = Some(0);
-            for ((&i, table), &stride) in index.iter().zip(&tables).zip(&strides) {
-                let own = match table {
-                    Some(table) => table[i].first().map(|t| t.0),
-                    None => Some(i),
-                };
-                place = place.zip(own).map(|(p, own)| p + own * stride as usize);
+        crate::window::for_each_index(&shape[..tables.len()], |row, index| {
+            let mut places = index.iter().zip(&tables).map(|(&i, table)| table[i]);
+            let base = places.try_fold(0, |sum, own| own.map(|own| sum + own));
+            let to = &mut to[row * inside.len()..][..inside.len()];
+            let Some(base) = base else { return to.fill(extrapolated) };
+            let from = &from[base..];
+            to.iter_mut().zip(&inside).for_each(|(to, &place)| *to = from[place]);
+            if outside {
+                let none = to.iter_mut().zip(&last).filter(|(_, place)| place.is_none());
+                none.for_each(|(to, _)| *to = extrapolated);
             }
-            to[at] = place.map_or(extrapolated, |p| from[p]);
         });
         cx.set(0, out.freeze());
         return Ok(());
