@@ -61,14 +61,14 @@ impl Unpack for Q4_0 {
     }
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
-        unpack::nibbles(simd, records, 18, half, 2)
+        unpack::nibbles::<S, 18, 2>(simd, records, half)
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 18, 0)
+        simd.record_f16::<18, 0>(records)
     }
     #[inline(always)]
     fn scales_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 18, 0)
+        simd.record_f16_half::<18, 0>(records)
     }
 }

@@ -67,22 +67,22 @@ impl Unpack for Q4_1 {
     }
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
-        unpack::nibbles(simd, records, 20, half, 4)
+        unpack::nibbles::<S, 20, 4>(simd, records, half)
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 20, 0)
+        simd.record_f16::<20, 0>(records)
     }
     #[inline(always)]
     fn scales_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 20, 0)
+        simd.record_f16_half::<20, 0>(records)
     }
     #[inline(always)]
     fn minima<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 20, 2)
+        simd.record_f16::<20, 2>(records)
     }
     #[inline(always)]
     fn minima_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 20, 2)
+        simd.record_f16_half::<20, 2>(records)
     }
 }

@@ -80,28 +80,26 @@ impl Unpack for Q5_0 {
     }
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
-        five_bit_registers(simd, records, 22, half, 2)
+        five_bit_registers::<S, 22, 2, 6>(simd, records, half)
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 22, 0)
+        simd.record_f16::<22, 0>(records)
     }
     #[inline(always)]
     fn scales_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 22, 0)
+        simd.record_f16_half::<22, 0>(records)
     }
 }
 
-/// The codes of half `half` of Q5_0 and Q5_1, whose fifth bits are at byte `at` of each record.
+/// The codes of half `half` of Q5_0 and Q5_1, whose fifth bits are at byte `BITS` of each record and the others from `NIBBLES` on.
 #[inline(always)]
-pub(crate) fn five_bit_registers<S: Simd>(
+pub(crate) fn five_bit_registers<S: Simd, const RECORD: usize, const BITS: usize, const NIBBLES: usize>(
     simd: S,
     records: &[u8],
-    record_bytes: usize,
     half: usize,
-    at: usize,
 ) -> [S::Codes; 2] {
-    let [first, last] = unpack::nibbles(simd, records, record_bytes, half, at + 4);
-    let bits = simd.load_bits(unpack::four(records, record_bytes, half, at));
+    let [first, last] = unpack::nibbles::<S, RECORD, NIBBLES>(simd, records, half);
+    let bits = simd.record_bits::<RECORD, BITS>(&records[4 * half * RECORD..]);
     [simd.set_fifth_bits::<false>(first, bits), simd.set_fifth_bits::<true>(last, bits)]
 }

@@ -11,7 +11,7 @@ use crate::fit::{inverse, range};
 use crate::format::Format;
 use crate::half_floats::{f16_at, put_f16};
 use crate::q5_0::{five_bit_codes, five_bit_registers, put_five_bit_codes};
-use crate::unpack::{self, Unpack};
+use crate::unpack::Unpack;
 
 /// The format: `scale` (`d`), `minimum` (`m`), the fifth bit of each code (`qh`), then 16 bytes whose low nibbles
 /// belong to elements 0 to 15 and high nibbles to 16 to 31 (`qs`).
@@ -73,22 +73,22 @@ impl Unpack for Q5_1 {
     }
     #[inline(always)]
     fn codes<S: Simd>(simd: S, records: &[u8], half: usize) -> [S::Codes; 2] {
-        five_bit_registers(simd, records, 24, half, 4)
+        five_bit_registers::<S, 24, 4, 8>(simd, records, half)
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 24, 0)
+        simd.record_f16::<24, 0>(records)
     }
     #[inline(always)]
     fn scales_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 24, 0)
+        simd.record_f16_half::<24, 0>(records)
     }
     #[inline(always)]
     fn minima<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 24, 2)
+        simd.record_f16::<24, 2>(records)
     }
     #[inline(always)]
     fn minima_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 24, 2)
+        simd.record_f16_half::<24, 2>(records)
     }
 }

@@ -63,10 +63,10 @@ impl Unpack for Q8_0 {
     }
     #[inline(always)]
     fn scales<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16(simd, records, 34, 0)
+        simd.record_f16::<34, 0>(records)
     }
     #[inline(always)]
     fn scales_half<S: Simd>(simd: S, records: &[u8]) -> S::F32x8 {
-        unpack::block_f16_half(simd, records, 34, 0)
+        simd.record_f16_half::<34, 0>(records)
     }
 }

@@ -1,6 +1,6 @@
 //! Unpacking records into registers: what products from quantized bytes need of a format.
 
-use heirloom_simd::{BLOCKS, Simd};
+use heirloom_simd::Simd;
 
 use crate::Format;
 
@@ -97,43 +97,21 @@ pub(crate) fn four<const N: usize>(
     ]
 }
 
-/// The nibbles of 16 bytes at `at` of each record, where the low ones are the first 16 codes of a block.
+/// The nibbles of 16 bytes at `AT` of each record, where the low ones are the first 16 codes of a block.
 #[inline(always)]
-pub(crate) fn nibbles<S: Simd>(
+pub(crate) fn nibbles<S: Simd, const RECORD: usize, const AT: usize>(
     simd: S,
     records: &[u8],
-    record_bytes: usize,
     half: usize,
-    at: usize,
 ) -> [S::Codes; 2] {
     let low = simd.splat(15);
-    let packed = simd.load_quarters(four(records, record_bytes, half, at));
+    let packed = simd.record_quarters::<RECORD, AT>(&records[4 * half * RECORD..]);
     [simd.and(packed, low), simd.and(simd.shr_quarters::<4, 4, 4, 4>(packed), low)]
 }
 
 #[inline(always)]
 fn f16_bits(records: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(*bytes(records, at))
-}
-
-/// The FLOAT16 at `at` of each of eight records, in the lanes of their blocks.
-#[inline(always)]
-pub(crate) fn block_f16<S: Simd>(simd: S, records: &[u8], record_bytes: usize, at: usize) -> S::F32x8 {
-    let mut of = [0; BLOCKS];
-    for (block, of) in of.iter_mut().enumerate() {
-        *of = f16_bits(records, block * record_bytes + at);
-    }
-    simd.block_f16(of)
-}
-
-/// As [`block_f16`], of four records.
-#[inline(always)]
-pub(crate) fn block_f16_half<S: Simd>(simd: S, records: &[u8], record_bytes: usize, at: usize) -> S::F32x8 {
-    let mut of = [0; 4];
-    for (block, of) in of.iter_mut().enumerate() {
-        *of = f16_bits(records, block * record_bytes + at);
-    }
-    simd.block_f16_half(of)
 }
 
 /// The FLOAT16 at `at`, in all lanes.

@@ -110,6 +110,31 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Writes the 64 bytes.
     fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
 
+    // Records of one block: four of them, or eight, of RECORD bytes, one behind the other. AT and RECORD are even.
+
+    /// The 16 bytes at byte AT of each of four records of at most 32 bytes, as quarters.
+    #[inline(always)]
+    fn record_quarters<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> Self::Codes {
+        self.load_quarters(each_record(records, RECORD, AT))
+    }
+    /// The 32 bits at byte AT, the last four before 16 bytes of codes, of each of four records of at most 32 bytes.
+    #[inline(always)]
+    fn record_bits<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> Self::Bits {
+        self.load_bits(each_record(records, RECORD, AT))
+    }
+    /// The FLOAT16 at byte AT, which is below 8, of each of eight records, in the lanes of their blocks.
+    #[inline(always)]
+    fn record_f16<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> Self::F32x8 {
+        let [a, b, c, d] = each_record(records, RECORD, AT);
+        let [e, f, g, h] = each_record(records, RECORD, AT + 4 * RECORD);
+        self.block_f16([a, b, c, d, e, f, g, h].map(|bytes| u16::from_le_bytes(*bytes)))
+    }
+    /// As [`Simd::record_f16`], of four records; 0 in the other lanes.
+    #[inline(always)]
+    fn record_f16_half<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> Self::F32x8 {
+        self.block_f16_half(each_record(records, RECORD, AT).map(|bytes| u16::from_le_bytes(*bytes)))
+    }
+
     // Exact sums of codes times activations, one for each block. Coarse codes of activations lie within -127..=127, fine
     // ones within -32..=32.
 
@@ -230,6 +255,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn mul_f32x16(self, a: Self::F32x16, b: Self::F32x16) -> Self::F32x16;
     /// `a * b + c`
     fn fma_f32x16(self, a: Self::F32x16, b: Self::F32x16, c: Self::F32x16) -> Self::F32x16;
+}
+
+/// `N` bytes at `at` of each of four records of `record` bytes.
+#[inline(always)]
+fn each_record<const N: usize>(records: &[u8], record: usize, at: usize) -> [&[u8; N]; 4] {
+    let of = |index: usize| records[index * record + at..].first_chunk().expect("whole records");
+    [of(0), of(1), of(2), of(3)]
 }
 
 /// Asks for the cache line of `bytes[at]`, which may lie behind the slice, to be brought near; `FAR`: into the

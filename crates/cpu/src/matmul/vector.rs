@@ -128,6 +128,7 @@ fn row<S: Simd, U: Unpack, const M: usize>(s: S, row: &[u8], x: [&[QuantizedStep
         index += 1;
     }
     if U::RECORD_BLOCKS == 1 && !rest.is_empty() {
+        look_ahead::<S>(rest, rest.len());
         let half_bytes = 4 * U::RECORD_BYTES;
         let x = x.map(|x| &x[index]);
         if rest.len() == half_bytes {

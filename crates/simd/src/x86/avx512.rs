@@ -57,16 +57,86 @@ const fn quarter_order() -> [[[u8; 64]; 2]; 2] {
 }
 static QUARTER_ORDER: [[[u8; 64]; 2]; 2] = quarter_order();
 
+/// Of four records of `record` bytes, where [`ends`] finds the word at byte `at`.
+const fn word_of(record: usize, at: usize) -> u16 {
+    let word = if at + 2 <= 64 { at / 2 } else { 32 + (at - second_end(record)) / 2 };
+    word as u16
+}
+
+/// Where the second of [`ends`] begins.
+const fn second_end(record: usize) -> usize {
+    if record <= 32 { 4 * record - 64 } else { 2 * record }
+}
+
+/// The words of the 16 bytes at byte `at` of four records.
+const fn quarter_words(record: usize, at: usize) -> [u16; 32] {
+    let mut words = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        words[i] = word_of(record, i / 8 * record + at + i % 8 * 2);
+        i += 1;
+    }
+    words
+}
+
+/// Which of the first four words of its records [`heads`] puts first: that of the bits, where there are some.
+const fn first_word(record: usize) -> usize {
+    (record - 16).saturating_sub(4) / 2 % 4
+}
+
+/// The first four words of each of four records, word by word, from [`first_word`] on.
+const fn head_words(record: usize) -> [u16; 16] {
+    let mut words = [0; 16];
+    let mut i = 0;
+    while i < 16 {
+        words[i] = word_of(record, i % 4 * record + (first_word(record) + i / 4) % 4 * 2);
+        i += 1;
+    }
+    words
+}
+
+/// Where the word at byte `at` of each of eight records stands in the heads of the first four, and of the last four.
+const fn lane_words(record: usize, at: usize) -> [u16; 16] {
+    let mut words = [0; 16];
+    let first = (at / 2 + 4 - first_word(record)) % 4 * 4;
+    let mut lane = 0;
+    while lane < 8 {
+        let block = BLOCK_OF_LANE[lane];
+        words[lane] = (first + block % 4 + block / 4 * 16) as u16;
+        lane += 1;
+    }
+    words
+}
+
+/// 64 bytes from the first of four records, and 64 that hold the beginning of the last, and its end where it has at
+/// most 32.
+#[inline(always)]
+fn ends<const RECORD: usize>(records: &[u8]) -> [__m512i; 2] {
+    let second = const { second_end(RECORD) };
+    let bytes = |at: usize| records[at..].first_chunk().expect("four records");
+    [load64(bytes(0)), load64(bytes(second))]
+}
+
+#[inline(always)]
+fn heads<const RECORD: usize>(records: &[u8]) -> __m256i {
+    let order = const { &head_words(RECORD) };
+    let [first, second] = ends::<RECORD>(records);
+    mem!({
+        let order = _mm512_castsi256_si512(_mm256_loadu_si256(order.as_ptr().cast()));
+        _mm512_castsi512_si256(_mm512_permutex2var_epi16(first, order, second))
+    })
+}
+
 #[inline(always)]
 fn load64(bytes: &[u8; 64]) -> __m512i {
     mem!(_mm512_loadu_si512(bytes.as_ptr().cast()))
 }
 
-/// The sums of four products each, of both registers.
+/// `sums` and the sums of four products each, of both registers.
 #[inline(always)]
-fn products(codes: [__m512i; 2], x: &[[u8; 64]; 2]) -> __m512i {
+fn products(sums: __m512i, codes: [__m512i; 2], x: &[[u8; 64]; 2]) -> __m512i {
     let (x0, x1) = (load64(&x[0]), load64(&x[1]));
-    op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[0], x0), codes[1], x1))
+    op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sums, codes[0], x0), codes[1], x1))
 }
 
 /// The sums of four products times their scale, of both registers.
@@ -173,11 +243,42 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn set_fifth_bits<const UPPER: bool>(self, codes: __m512i, bits: [__mmask64; 2]) -> __m512i {
         let mask = bits[usize::from(UPPER)];
-        op!(_mm512_mask_add_epi8(codes, mask, codes, _mm512_set1_epi8(16)))
+        op!(_mm512_or_si512(codes, _mm512_maskz_mov_epi8(mask, _mm512_set1_epi8(16))))
     }
     #[inline(always)]
     fn store(self, codes: __m512i, to: &mut [u8; 64]) {
         mem!(_mm512_storeu_si512(to.as_mut_ptr().cast(), codes))
+    }
+
+    #[inline(always)]
+    fn record_quarters<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> __m512i {
+        let order = const { &quarter_words(RECORD, AT) };
+        let [first, second] = ends::<RECORD>(records);
+        mem!(_mm512_permutex2var_epi16(first, _mm512_loadu_si512(order.as_ptr().cast()), second))
+    }
+    #[inline(always)]
+    fn record_bits<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> [__mmask64; 2] {
+        const { assert!(AT / 2 == first_word(RECORD)) };
+        let words = op!(_mm256_castsi256_si128(heads::<RECORD>(records)));
+        op!([_mm_cvtsi128_si64(words) as u64, _mm_extract_epi64::<1>(words) as u64])
+    }
+    #[inline(always)]
+    fn record_f16<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> __m256 {
+        let order = const { &lane_words(RECORD, AT) };
+        let (first, last) = (heads::<RECORD>(records), heads::<RECORD>(&records[4 * RECORD..]));
+        mem!({
+            let order = _mm256_loadu_si256(order.as_ptr().cast());
+            _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permutex2var_epi16(first, order, last)))
+        })
+    }
+    #[inline(always)]
+    fn record_f16_half<const RECORD: usize, const AT: usize>(self, records: &[u8]) -> __m256 {
+        let order = const { &lane_words(RECORD, AT) };
+        let (first, last) = (heads::<RECORD>(records), op!(_mm256_setzero_si256()));
+        mem!({
+            let order = _mm256_loadu_si256(order.as_ptr().cast());
+            _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permutex2var_epi16(first, order, last)))
+        })
     }
 
     #[inline(always)]
@@ -186,9 +287,8 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn dot(self, _max: u8, codes: [__m512i; 2], x: &HalfActivations) -> __m512i {
-        let coarse = products(codes, &x[0]);
-        let fine = products(codes, &x[1]);
-        op!(_mm512_add_epi32(_mm512_slli_epi32::<6>(coarse), fine))
+        let coarse = products(op!(_mm512_setzero_si512()), codes, &x[0]);
+        products(op!(_mm512_slli_epi32::<6>(coarse)), codes, &x[1])
     }
     #[inline(always)]
     fn dot_signed(self, codes: [__m512i; 2], x: &HalfActivations) -> __m512i {

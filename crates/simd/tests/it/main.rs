@@ -8,3 +8,4 @@ mod lanes;
 mod panels;
 mod quantize;
 mod random;
+mod records;
