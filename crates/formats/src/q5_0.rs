@@ -10,7 +10,7 @@ use crate::declare::NIBBLES;
 use crate::fit::{extreme, inverse};
 use crate::format::Format;
 use crate::half_floats::{f16_at, put_f16};
-use crate::unpack::{self, Unpack};
+use crate::unpack::Unpack;
 
 /// The format: `scale` (`d`), the fifth bit of each code (`qh`), then 16 bytes whose low nibbles belong to elements 0
 /// to 15 and high nibbles to 16 to 31 (`qs`).
@@ -99,7 +99,8 @@ pub(crate) fn five_bit_registers<S: Simd, const RECORD: usize, const BITS: usize
     records: &[u8],
     half: usize,
 ) -> [S::Codes; 2] {
-    let [first, last] = unpack::nibbles::<S, RECORD, NIBBLES>(simd, records, half);
-    let bits = simd.record_bits::<RECORD, BITS>(&records[4 * half * RECORD..]);
-    [simd.set_fifth_bits::<false>(first, bits), simd.set_fifth_bits::<true>(last, bits)]
+    let records = &records[4 * half * RECORD..];
+    let packed = simd.record_quarters::<RECORD, NIBBLES>(records);
+    let bits = simd.record_bits::<RECORD, BITS>(records);
+    [simd.five_bits::<false>(packed, bits), simd.five_bits::<true>(packed, bits)]
 }

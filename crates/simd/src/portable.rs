@@ -42,6 +42,7 @@ impl Simd for Portable {
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 2;
+    const ROWS: usize = 1;
     const NEAR: usize = 0;
     const FAR: usize = 0;
 

@@ -71,9 +71,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Sixteen `f32`.
     type F32x16: Copy;
 
-    /// Bytes ahead of the weights in use that are worth bringing into the first-level cache.
+    /// Rows of weights, 1 or 2, that one row of activations is best multiplied with side by side.
+    const ROWS: usize;
+    /// Bytes ahead of the weights in use that are worth bringing into the first-level cache; 0 for none.
     const NEAR: usize;
-    /// And into the second-level cache; 0 for none.
+    /// And into the second-level cache.
     const FAR: usize;
 
     /// Runs `kernel`, compiled for this level.
@@ -107,6 +109,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn load_bits(self, bits: [&[u8; 4]; 4]) -> Self::Bits;
     /// `codes`, with bit 4 set in byte p of each quarter whose bit p (`UPPER`: 16 + p) is set. It must be clear before.
     fn set_fifth_bits<const UPPER: bool>(self, codes: Self::Codes, bits: Self::Bits) -> Self::Codes;
+    /// The low nibble (`UPPER`: the high one) of each byte, with bit 4 as [`Simd::set_fifth_bits`] sets it.
+    #[inline(always)]
+    fn five_bits<const UPPER: bool>(self, packed: Self::Codes, bits: Self::Bits) -> Self::Codes {
+        let nibbles = if UPPER { self.shr_quarters::<4, 4, 4, 4>(packed) } else { packed };
+        self.set_fifth_bits::<UPPER>(self.and(nibbles, self.splat(15)), bits)
+    }
     /// Writes the 64 bytes.
     fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
 

@@ -39,11 +39,8 @@ const FEW_ROWS: usize = 4;
 /// Up to so many rows of quantized activations the weights are not unpacked into panels.
 const FEW_QUANTIZED: usize = 8;
 
-/// The least bytes of weights that a thread claims at a time, where there are enough.
-const CLAIM_BYTES: usize = 128 * 1024;
-
-/// And the least in any case.
-const LEAST_CLAIM_BYTES: usize = 32 * 1024;
+/// The least bytes of weights that a thread claims at a time.
+const LEAST_CLAIM_BYTES: usize = 16 * 1024;
 
 /// One product.
 pub struct Call<'a> {
@@ -222,17 +219,17 @@ impl Product {
         let Call { activations, weight, n, alpha, bias, out, scratch, team, cancel } = call;
         let source = self.float_rows();
         let few = activations.rows <= FEW_ROWS;
-        let at_once = if few {
-            claim_rows(n, source.row_bytes(activations.k), team.threads())
+        let pieces = if few {
+            Pieces::of_rows(n, source.row_bytes(activations.k), team.threads())
         } else {
-            float::ROWS * float::panels_at_once(activations.k)
+            Pieces::equal(float::ROWS * float::panels_at_once(activations.k))
         };
         let failed: OnceLock<CodecError> = OnceLock::new();
         // SAFETY: the pieces below have columns of their own.
         let store = unsafe { Store::new(out, activations.rows, n, alpha, bias) };
         let per_worker = float::scratch_bytes(source, activations.rows, activations.k);
         let cancelled = || cancel.is_cancelled();
-        in_pieces(team, n, at_once, per_worker, scratch, &|rows, scratch| {
+        in_pieces(team, n, pieces, per_worker, scratch, &|rows, scratch| {
             let job =
                 Floats { source, weight, rows, activations, store: &store, scratch, cancelled: &cancelled };
             if cancelled() || failed.get().is_some() {
@@ -276,35 +273,54 @@ impl std::fmt::Debug for Product {
     }
 }
 
-/// How many rows of weights a thread claims at a time: contiguous bytes, so that reading ahead stays with the reader.
-fn claim_rows(n: usize, row_bytes: usize, threads: usize) -> usize {
-    let bytes = n * row_bytes;
-    let least = CLAIM_BYTES.min((bytes / threads).max(LEAST_CLAIM_BYTES));
-    ((bytes / (4 * threads)).max(least) / row_bytes.max(1)).max(1).next_multiple_of(4)
+/// How many rows a thread claims at a time.
+#[derive(Clone, Copy)]
+struct Pieces {
+    /// The most, at first.
+    most: usize,
+    /// The least, at the end: what the threads that finish first wait for.
+    least: usize,
 }
 
-/// Calls `work` with ranges of at most `at_once` of the `n` rows, each with scratch of its own of `per_worker` bytes,
-/// until all are done. Whoever is ready takes the next piece.
+impl Pieces {
+    /// Of rows of weights with few activations: contiguous bytes, so that reading ahead stays with the reader.
+    fn of_rows(n: usize, row_bytes: usize, threads: usize) -> Pieces {
+        let rows = |bytes: usize| (bytes / row_bytes.max(1)).max(1).next_multiple_of(4);
+        let most = (n * row_bytes / (4 * threads)).max(LEAST_CLAIM_BYTES);
+        Pieces { most: rows(most), least: rows(LEAST_CLAIM_BYTES) }
+    }
+
+    /// All pieces but the last have `rows` rows.
+    fn equal(rows: usize) -> Pieces {
+        Pieces { most: rows, least: rows }
+    }
+
+    /// The next piece where `left` rows are left.
+    fn next(self, left: usize, workers: usize) -> usize {
+        let share = (left / (2 * workers)).next_multiple_of(4);
+        share.clamp(self.least, self.most).min(left)
+    }
+}
+
+/// Calls `work` with ranges of the `n` rows, each with scratch of its own of `per_worker` bytes, until all are done.
+/// Whoever is ready takes the next piece.
 fn in_pieces(
     team: &dyn Team,
     n: usize,
-    at_once: usize,
+    pieces: Pieces,
     per_worker: usize,
     scratch: &mut [u8],
     work: &(dyn Fn(Range<usize>, &mut [u8]) + Sync),
 ) {
-    let workers = team.threads().min(n.div_ceil(at_once));
+    let workers = team.threads().min(n.div_ceil(pieces.least));
     let parts = DisjointMut::new(scratch);
     let next = AtomicUsize::new(0);
     team.run(workers, &|worker| {
         // SAFETY: each worker has scratch of its own.
         let scratch = unsafe { parts.part(worker * per_worker..(worker + 1) * per_worker) };
-        loop {
-            let from = next.fetch_add(at_once, Relaxed);
-            if from >= n {
-                return;
-            }
-            work(from..n.min(from + at_once), scratch);
+        let take = |from: usize| (from < n).then(|| from + pieces.next(n - from, workers));
+        while let Ok(from) = next.fetch_update(Relaxed, Relaxed, take) {
+            work(from..from + pieces.next(n - from, workers), scratch);
         }
     });
 }
@@ -344,8 +360,8 @@ impl<U: Unpack> Unpacked for Generic<U> {
         let store = unsafe { Store::new(out, activations.rows, n, alpha, bias) };
         let cancelled = || cancel.is_cancelled();
         if activations.rows <= FEW_QUANTIZED {
-            let at_once = claim_rows(n, weight.len() / n, team.threads());
-            in_pieces(team, n, at_once, 0, &mut [], &|rows, _| {
+            let pieces = Pieces::of_rows(n, weight.len() / n, team.threads());
+            in_pieces(team, n, pieces, 0, &mut [], &|rows, _| {
                 if !cancelled() {
                     isa.run(Vector::<U> { weight, rows, activations, store: &store, format: PhantomData });
                 }
@@ -355,7 +371,7 @@ impl<U: Unpack> Unpacked for Generic<U> {
             let panels = n.div_ceil(panel::ROWS * 2 * team.threads());
             let at_once = panel::ROWS * panel::panels_at_once::<U>(k, narrow(isa)).min(panels);
             let per_worker = panel::scratch_bytes::<U>(k, narrow(isa));
-            in_pieces(team, n, at_once, per_worker, scratch, &|rows, scratch| {
+            in_pieces(team, n, Pieces::equal(at_once), per_worker, scratch, &|rows, scratch| {
                 if !cancelled() {
                     isa.run(Panels::<U> {
                         weight,

@@ -46,6 +46,30 @@ fn half<S: Simd, U: Unpack, const M: usize>(
     sums
 }
 
+/// A step whose sums are not yet scaled and added.
+#[derive(Clone, Copy)]
+struct Pending<S: Simd, const M: usize> {
+    sums: [[S::Half; M]; 2],
+    /// Where [`early`] says so.
+    scales: S::F32x8,
+    minima: S::F32x8,
+}
+
+/// Whether a step's scales are unpacked with its codes, not when they are used: where both come of the same loads and
+/// there are registers to keep them.
+const fn early<S: Simd, U: Unpack>() -> bool {
+    S::ROWS == 2 && U::MAX == 31 && U::RECORD_BLOCKS == 1
+}
+
+#[inline(always)]
+fn scales<S: Simd, U: Unpack>(s: S, records: &[u8], whole: bool) -> [S::F32x8; 2] {
+    if whole {
+        [U::scales(s, records), U::minima(s, records)]
+    } else {
+        [U::scales_half(s, records), U::minima_half(s, records)]
+    }
+}
+
 /// The sums of one step, or of its first half.
 #[inline(always)]
 fn sums<S: Simd, U: Unpack, const M: usize>(
@@ -53,11 +77,13 @@ fn sums<S: Simd, U: Unpack, const M: usize>(
     records: &[u8],
     x: [&QuantizedStep; M],
     whole: bool,
-) -> [[S::Half; M]; 2] {
+) -> Pending<S, M> {
     let groups = U::groups(records);
     let first = half::<S, U, M>(s, records, 0, &groups, x);
     let last = if whole { half::<S, U, M>(s, records, 1, &groups, x) } else { [s.zero_half(); M] };
-    [first, last]
+    let [scales, minima] =
+        if const { early::<S, U>() } { scales::<S, U>(s, records, whole) } else { [s.splat_f32x8(0.0); 2] };
+    Pending { sums: [first, last], scales, minima }
 }
 
 /// Adds the products of one step, or of its first half, to the accumulators.
@@ -66,15 +92,18 @@ fn add<S: Simd, U: Unpack, const M: usize>(
     s: S,
     records: &[u8],
     x: [&QuantizedStep; M],
-    sums: [[S::Half; M]; 2],
+    pending: Pending<S, M>,
     acc: &mut [S::F32x8; M],
     whole: bool,
 ) {
     let groups = U::groups(records);
-    let scales = if whole { U::scales(s, records) } else { U::scales_half(s, records) };
-    let minima = if whole { U::minima(s, records) } else { U::minima_half(s, records) };
+    let [scales, minima] = if const { early::<S, U>() } {
+        [pending.scales, pending.minima]
+    } else {
+        scales::<S, U>(s, records, whole)
+    };
     for m in 0..M {
-        let mut sums = s.join([sums[0][m], sums[1][m]]);
+        let mut sums = s.join([pending.sums[0][m], pending.sums[1][m]]);
         if U::GROUPS {
             sums = s.sub_scaled(sums, s.scale_sums(&groups, &x[m].group_sums), U::OFFSET);
         } else {
@@ -91,61 +120,86 @@ fn add<S: Simd, U: Unpack, const M: usize>(
     }
 }
 
-/// Brings later steps near.
+/// Brings what is read soon near: `bytes` of `group` from `from` on are read now, all of it in this order.
 #[inline(always)]
-fn look_ahead<S: Simd>(records: &[u8], step_bytes: usize) {
-    let mut ahead = 0;
-    while ahead < step_bytes {
-        prefetch::<false>(records, S::NEAR + ahead);
+fn look_ahead<S: Simd>(group: &[u8], from: usize, bytes: usize) {
+    let mut ahead = from;
+    while ahead < from + bytes {
+        if S::NEAR > 0 {
+            prefetch::<false>(group, S::NEAR + ahead);
+        }
         if S::FAR > 0 {
-            prefetch::<true>(records, S::FAR + ahead);
+            prefetch::<true>(group, S::FAR + ahead);
         }
         ahead += 64;
     }
 }
 
-/// The products of one row, still in eight lanes.
+/// The products of `R` rows, one behind the other in `group`, still in eight lanes.
 #[inline(always)]
-fn row<S: Simd, U: Unpack, const M: usize>(s: S, row: &[u8], x: [&[QuantizedStep]; M]) -> [S::F32x8; M] {
-    let mut acc = [s.splat_f32x8(0.0); M];
+fn products<S: Simd, U: Unpack, const M: usize, const R: usize>(
+    s: S,
+    group: &[u8],
+    row_bytes: usize,
+    x: [&[QuantizedStep]; M],
+) -> [[S::F32x8; M]; R] {
+    let mut acc = [[s.splat_f32x8(0.0); M]; R];
     let step_bytes = const { U::RECORD_BYTES * (BLOCKS / U::RECORD_BLOCKS) };
-    let mut chunks = row.chunks_exact(step_bytes);
-    let rest = chunks.remainder();
-    let mut index = 0;
+    let (steps, rest) = (row_bytes / step_bytes, row_bytes % step_bytes);
+    let at = |row: usize, step: usize| &group[row * row_bytes + step * step_bytes..][..step_bytes];
     // Each step's sums are completed while the next step is unpacked: the chain from its codes to the accumulators is
     // longer than what the processor looks ahead.
-    if let Some(mut previous) = chunks.next() {
-        look_ahead::<S>(previous, step_bytes);
-        let mut pending = sums::<S, U, M>(s, previous, x.map(|x| &x[0]), true);
-        for records in chunks {
-            look_ahead::<S>(records, step_bytes);
-            let now = sums::<S, U, M>(s, records, x.map(|x| &x[index + 1]), true);
-            add::<S, U, M>(s, previous, x.map(|x| &x[index]), pending, &mut acc, true);
-            (previous, pending) = (records, now);
-            index += 1;
+    if steps > 0 {
+        look_ahead::<S>(group, 0, R * step_bytes);
+        let mut pending = [sums::<S, U, M>(s, at(0, 0), x.map(|x| &x[0]), true); R];
+        for r in 1..R {
+            pending[r] = sums::<S, U, M>(s, at(r, 0), x.map(|x| &x[0]), true);
         }
-        add::<S, U, M>(s, previous, x.map(|x| &x[index]), pending, &mut acc, true);
-        index += 1;
-    }
-    if U::RECORD_BLOCKS == 1 && !rest.is_empty() {
-        look_ahead::<S>(rest, rest.len());
-        let half_bytes = 4 * U::RECORD_BYTES;
-        let x = x.map(|x| &x[index]);
-        if rest.len() == half_bytes {
-            let sums = sums::<S, U, M>(s, rest, x, false);
-            add::<S, U, M>(s, rest, x, sums, &mut acc, false);
-        } else {
-            let mut records = [0; LONGEST_STEP];
-            for (to, from) in records.iter_mut().zip(rest) {
-                *to = *from;
+        for step in 1..steps {
+            look_ahead::<S>(group, R * step * step_bytes, R * step_bytes);
+            let (last, now) = (x.map(|x| &x[step - 1]), x.map(|x| &x[step]));
+            for r in 0..R {
+                let sums = sums::<S, U, M>(s, at(r, step), now, true);
+                add::<S, U, M>(s, at(r, step - 1), last, pending[r], &mut acc[r], true);
+                pending[r] = sums;
             }
-            let whole = rest.len() > half_bytes;
-            let records = &records[..if whole { step_bytes } else { half_bytes }];
-            let sums = sums::<S, U, M>(s, records, x, whole);
-            add::<S, U, M>(s, records, x, sums, &mut acc, whole);
+        }
+        for r in 0..R {
+            add::<S, U, M>(s, at(r, steps - 1), x.map(|x| &x[steps - 1]), pending[r], &mut acc[r], true);
+        }
+    }
+    if U::RECORD_BLOCKS == 1 && rest > 0 {
+        look_ahead::<S>(group, R * steps * step_bytes, R * rest);
+        let x = x.map(|x| &x[steps]);
+        for r in 0..R {
+            let rest = &group[r * row_bytes + steps * step_bytes..][..rest];
+            last::<S, U, M>(s, rest, x, &mut acc[r]);
         }
     }
     acc
+}
+
+/// Adds the products of a row's last blocks, which are less than a step.
+#[inline(always)]
+fn last<S: Simd, U: Unpack, const M: usize>(
+    s: S,
+    rest: &[u8],
+    x: [&QuantizedStep; M],
+    acc: &mut [S::F32x8; M],
+) {
+    let half_bytes = 4 * U::RECORD_BYTES;
+    if rest.len() == half_bytes {
+        let sums = sums::<S, U, M>(s, rest, x, false);
+        return add::<S, U, M>(s, rest, x, sums, acc, false);
+    }
+    let mut records = [0; LONGEST_STEP];
+    for (to, from) in records.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    let whole = rest.len() > half_bytes;
+    let records = &records[..if whole { 2 * half_bytes } else { half_bytes }];
+    let sums = sums::<S, U, M>(s, records, x, whole);
+    add::<S, U, M>(s, records, x, sums, acc, whole);
 }
 
 impl<U: Unpack> Vector<'_, U> {
@@ -187,13 +241,23 @@ impl<U: Unpack> Vector<'_, U> {
             *x = activations.row_steps((first + m).min(activations.rows - 1));
         }
         let mut acc = [[s.splat_f32x8(0.0); 4]; M];
-        let mut count = 0;
-        for weight in weight.chunks_exact(row_bytes) {
-            let of_row = row::<S, U, M>(s, weight, x);
-            for m in 0..M {
-                acc[m][count & 3] = of_row[m];
+        let count = weight.len() / row_bytes;
+        let mut done = 0;
+        if S::ROWS == 2 && M == 1 {
+            for pair in weight.chunks_exact(2 * row_bytes) {
+                let of_pair = products::<S, U, M, 2>(s, pair, row_bytes, x);
+                for m in 0..M {
+                    (acc[m][done & 3], acc[m][done + 1 & 3]) = (of_pair[0][m], of_pair[1][m]);
+                }
+                done += 2;
             }
-            count += 1;
+        }
+        for row in weight[done * row_bytes..].chunks_exact(row_bytes) {
+            let [of_row] = products::<S, U, M, 1>(s, row, row_bytes, x);
+            for m in 0..M {
+                acc[m][done & 3] = of_row[m];
+            }
+            done += 1;
         }
         for m in 0..M.min(activations.rows - first) {
             self.store.few(first + m, n, &s.sum4(acc[m])[..count]);

@@ -246,6 +246,7 @@ impl Simd for Avx2 {
     const SIGNED_OFFSET: i32 = 0;
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 6;
+    const ROWS: usize = 1;
     const NEAR: usize = 4096;
     const FAR: usize = 0;
 

@@ -139,16 +139,15 @@ fn products(sums: __m512i, codes: [__m512i; 2], x: &[[u8; 64]; 2]) -> __m512i {
     op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sums, codes[0], x0), codes[1], x1))
 }
 
-/// The sums of four products times their scale, of both registers.
+/// `sums` and the sums of four products times their scale, of both registers.
 #[inline(always)]
-fn scaled_products(codes: [__m512i; 2], x: &[[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
+fn scaled_products(sums: __m512i, codes: [__m512i; 2], x: &[[u8; 64]; 2], scales: [__m512i; 2]) -> __m512i {
     let (x0, x1) = (load64(&x[0]), load64(&x[1]));
     // Four products of codes of at most 63 fit 16 bits, so the 16-bit product with (scale, 0) is exact.
     op!({
         let zero = _mm512_setzero_si512();
-        let a = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
-        let b = _mm512_madd_epi16(_mm512_dpbusd_epi32(zero, codes[1], x1), scales[1]);
-        _mm512_add_epi32(a, b)
+        let sums = _mm512_dpwssd_epi32(sums, _mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
+        _mm512_dpwssd_epi32(sums, _mm512_dpbusd_epi32(zero, codes[1], x1), scales[1])
     })
 }
 
@@ -173,8 +172,9 @@ impl Simd for Avx512 {
     const SIGNED_OFFSET: i32 = 128;
     const TILE: usize = 8;
     const FLOAT_TILE: usize = 12;
-    const NEAR: usize = 1024;
-    const FAR: usize = 8192;
+    const ROWS: usize = 2;
+    const NEAR: usize = 0;
+    const FAR: usize = 12288;
 
     type Codes = __m512i;
     type Bits = [__mmask64; 2];
@@ -243,7 +243,16 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn set_fifth_bits<const UPPER: bool>(self, codes: __m512i, bits: [__mmask64; 2]) -> __m512i {
         let mask = bits[usize::from(UPPER)];
-        op!(_mm512_or_si512(codes, _mm512_maskz_mov_epi8(mask, _mm512_set1_epi8(16))))
+        op!(_mm512_mask_add_epi8(codes, mask, codes, _mm512_set1_epi8(16)))
+    }
+    #[inline(always)]
+    fn five_bits<const UPPER: bool>(self, packed: __m512i, bits: [__mmask64; 2]) -> __m512i {
+        let nibbles = if UPPER { self.shr_quarters::<4, 4, 4, 4>(packed) } else { packed };
+        op!({
+            let fifth = _mm512_maskz_mov_epi8(bits[usize::from(UPPER)], _mm512_set1_epi8(16));
+            // The first where the last has ones, else the second.
+            _mm512_ternarylogic_epi64::<0xE4>(nibbles, fifth, _mm512_set1_epi8(15))
+        })
     }
     #[inline(always)]
     fn store(self, codes: __m512i, to: &mut [u8; 64]) {
@@ -298,9 +307,8 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn dot_scaled(self, codes: [__m512i; 2], x: &HalfActivations, scales: [__m512i; 2]) -> __m512i {
-        let coarse = scaled_products(codes, &x[0], scales);
-        let fine = scaled_products(codes, &x[1], scales);
-        op!(_mm512_add_epi32(_mm512_slli_epi32::<6>(coarse), fine))
+        let coarse = scaled_products(op!(_mm512_setzero_si512()), codes, &x[0], scales);
+        scaled_products(op!(_mm512_slli_epi32::<6>(coarse)), codes, &x[1], scales)
     }
     #[inline(always)]
     fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [__m512i; 2] {
