@@ -11,6 +11,7 @@ use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
 use crate::gemm::{Matrix, Product, Right, Start, Transposed};
 use crate::lanes;
+use crate::linear;
 use crate::panels::Panels;
 
 /// ONNX `MatMul` of FLOAT tensors.
@@ -45,7 +46,8 @@ pub(crate) const GEMM: KernelSpec = KernelSpec {
     build: |cx| {
         let trans_b = cx.node.attributes.int_or("transB", 0)? != 0;
         let (isa, portable) = (lanes::selected()?, Portable::new(cx)?);
-        Ok(Box::new(Gemm { isa, portable, trans_b, panels: Panels::of(1) }))
+        let rows = (linear::GEMM.accepts)(cx).then(|| (linear::GEMM.build)(cx)).transpose()?;
+        Ok(Box::new(Gemm { isa, portable, trans_b, panels: Panels::of(1), rows }))
     },
 };
 
@@ -176,6 +178,8 @@ struct Gemm {
     portable: Portable,
     trans_b: bool,
     panels: Panels,
+    /// Reads the rows of a constant b as they lie, for sessions that keep no panels.
+    rows: Option<Box<dyn Kernel>>,
 }
 
 impl Kernel for Gemm {
@@ -192,6 +196,11 @@ impl Kernel for Gemm {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         if !are_float(cx, 0..3) {
             return self.portable.run(cx);
+        }
+        if let Some(rows) = &self.rows
+            && !self.panels.claimed()
+        {
+            return rows.run(cx);
         }
         let (a, b) = (cx.dense(0)?, cx.dense(1)?);
         let c = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;

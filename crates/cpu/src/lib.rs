@@ -28,6 +28,7 @@ pub use team::{ClaimTeam, DEFAULT_SPIN};
 /// All kernels of this crate, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).
 pub const KERNELS: &[KernelSpec] = &[
     // Among equal ranks the first that accepts a node takes it.
+    dense::GEMM,
     linear::GEMM,
     activation::ERF,
     activation::HARD_SIGMOID,
@@ -39,7 +40,7 @@ pub const KERNELS: &[KernelSpec] = &[
     activation::TANH,
     attention::SPEC,
     conv::SPEC,
-    dense::GEMM,
+    conv::TRANSPOSE,
     dense::MAT_MUL,
     dequantize::SPEC,
     gather::SPEC,

@@ -1,10 +1,12 @@
 //! Convolutions as products: the windows of the input become columns of a matrix, a few rows of the output at a time.
 
 use heirloom_mem::Shape;
-use heirloom_runtime::{CancelToken, Cancelled, KernelError};
+use heirloom_runtime::{BuildCx, BuildError, CancelToken, Cancelled, KernelError};
+use smallvec::SmallVec;
 
+use crate::integers::Ints;
 use crate::product::{Ring, product};
-use crate::window::{Axes, Window, for_each_index, outputs, planes, unfold};
+use crate::window::{AutoPad, Axes, FoldAxis, Window, for_each_index, outputs, planes, unfold};
 
 /// What is convolved with what.
 pub struct Convolution {
@@ -96,5 +98,87 @@ impl Convolution {
             }
         }
         Ok(())
+    }
+}
+
+/// A convolution the other way round: each input element spreads over a window of the output.
+pub struct Transposed {
+    window: Window,
+    /// Groups of channels.
+    pub groups: usize,
+    output_padding: Ints,
+    output_shape: Option<Ints>,
+}
+
+impl Transposed {
+    /// From a node's attributes.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn parse(cx: &BuildCx<'_>) -> Result<Transposed, BuildError> {
+        let attributes = &cx.node.attributes;
+        Ok(Transposed {
+            window: Window::parse(attributes)?,
+            groups: crate::onnx::conv::groups(cx)?,
+            output_padding: Ints::from_slice(attributes.opt_ints("output_padding")?.unwrap_or(&[])),
+            output_shape: attributes.opt_ints("output_shape")?.map(Ints::from_slice),
+        })
+    }
+
+    /// The axes of an output that inputs of extents `input` spread over.
+    ///
+    /// # Errors
+    /// When the attributes are for another number of axes, or nothing would be left.
+    pub fn axes(&self, input: &[usize], kernel: &[usize]) -> Result<SmallVec<[FoldAxis; 3]>, KernelError> {
+        let (window, rank) = (&self.window, input.len());
+        if kernel.len() != rank || rank == 0 || kernel.contains(&0) || input.contains(&0) {
+            return Err(KernelError::Shape {
+                what: "the window has one extent of at least 1 for each spatial axis",
+                shapes: vec![Shape::from_slice(input), Shape::from_slice(kernel)],
+            });
+        }
+        (0..rank)
+            .map(|at| {
+                let stride = Window::one_of(&window.strides, at, rank, "the number of strides")?;
+                let dilation = Window::one_of(&window.dilations, at, rank, "the number of dilations")?;
+                let more = match self.output_padding.get(at) {
+                    Some(&more) => crate::integers::extent("an output padding", more)?,
+                    None => 0,
+                };
+                let full = stride * (input[at] - 1) + (kernel[at] - 1) * dilation + 1 + more;
+                // The last extents are the spatial ones.
+                let asked = self
+                    .output_shape
+                    .as_ref()
+                    .and_then(|shape| shape.len().checked_sub(rank).map(|skip| shape[skip + at]));
+                let same = matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
+                let extent = match asked {
+                    Some(extent) => Some(crate::integers::extent("an extent of `output_shape`", extent)?),
+                    None if same => Some(input[at] * stride),
+                    None => None,
+                };
+                let (before, extent) = match extent {
+                    Some(extent) => {
+                        let total = (full as isize - extent as isize).max(0);
+                        let less = total / 2;
+                        (if window.auto_pad == AutoPad::SameLower { total - less } else { less }, extent)
+                    }
+                    None => {
+                        let (before, after) = match window.auto_pad {
+                            AutoPad::Valid => (0, 0),
+                            _ => window.pads_of(at, rank)?,
+                        };
+                        let extent = full.checked_sub(before + after).ok_or(KernelError::Range {
+                            what: "the pads of an output",
+                            value: (before + after) as i64,
+                            low: 0,
+                            high: full as i64,
+                        })?;
+                        (before as isize, extent)
+                    }
+                };
+                Ok(FoldAxis { extent, blocks: input[at], stride, dilation, before })
+            })
+            .collect()
     }
 }

@@ -55,16 +55,19 @@ pub(crate) fn element_places(cx: &RunCx<'_>, data: &[usize], axis: usize) -> Res
     for at in (0..data.len().saturating_sub(1)).rev() {
         strides[at] = strides[at + 1] * data[at + 1];
     }
-    let mut counter = Shape::from_elem(0, shape.len());
+    // The place of the index's own coordinates, but for the axis, goes along with them.
+    let (mut counter, mut base) = (Shape::from_elem(0, shape.len()), 0);
     let mut list = Vec::with_capacity(along.len());
+    let own = |at: usize| if at == axis { 0 } else { strides[at] };
     for place in along {
-        let base: usize = (0..shape.len()).filter(|&at| at != axis).map(|at| counter[at] * strides[at]).sum();
         list.push(base + place * strides[axis]);
         for at in (0..shape.len()).rev() {
             counter[at] += 1;
+            base += own(at);
             if counter[at] < shape[at] {
                 break;
             }
+            base -= counter[at] * own(at);
             counter[at] = 0;
         }
     }

@@ -329,14 +329,16 @@ pub(crate) fn fold<T: crate::product::Ring>(x: &[T], axes: &[FoldAxis], offset: 
     }
 }
 
-/// One axis of [`fold`].
+/// One axis of windows that are added to places of an output.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FoldAxis {
+pub struct FoldAxis {
     /// The extent that is added to.
     pub extent: usize,
     /// Window positions.
     pub blocks: usize,
+    /// From one position to the next.
     pub stride: usize,
+    /// From one tap to the next.
     pub dilation: usize,
     /// Places in front that are cut off; negative ones are added.
     pub before: isize,

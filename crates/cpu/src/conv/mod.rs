@@ -5,14 +5,18 @@ mod columns;
 mod depthwise;
 mod few;
 mod planes;
+mod transpose;
+
+pub(crate) use transpose::SPEC as TRANSPOSE;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use heirloom_mem::{DType, Shape, Tensor};
 use heirloom_ops::convolution::Convolution;
 use heirloom_ops::window::{self, Window};
-use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx};
 use heirloom_simd::Isa;
+use heirloom_types::Value;
 
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
@@ -40,6 +44,8 @@ struct Conv {
     groups: usize,
     isa: Isa,
     portable: Portable,
+    /// A FLOAT16 weight as FLOAT.
+    wide: Option<Prepared>,
 }
 
 impl Conv {
@@ -47,17 +53,32 @@ impl Conv {
         // The portable kernel refuses what the operator does not allow.
         let portable = Portable::new(cx)?;
         let groups = cx.node.attributes.int_or("group", 1)? as usize;
-        Ok(Conv { window: Window::parse(&cx.node.attributes)?, groups, isa: lanes::selected()?, portable })
+        Ok(Conv {
+            window: Window::parse(&cx.node.attributes)?,
+            groups,
+            isa: lanes::selected()?,
+            portable,
+            wide: None,
+        })
     }
 }
 
 impl Kernel for Conv {
+    fn prepare(&mut self, cx: &PrepareCx<'_>) {
+        if let Some(Value::Tensor(w)) = cx.constant(1)
+            && w.dtype() == DType::Float16
+        {
+            let (parameters, bytes) = ([w.len() as u64].into_iter().collect(), w.len() * size_of::<f32>());
+            self.wide = cx.claim(1, KernelLayout { name: "cpu.f32.widened", version: 1, parameters, bytes });
+        }
+    }
+
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let half = halves(cx, 0..3);
         if !half && !are_float(cx, 0..3) {
             return self.portable.run(cx);
         }
-        let (x, w) = (float(cx.dense(0)?)?, float(cx.dense(1)?)?);
+        let (x, w) = (float(cx.dense(0)?)?, self.weight(cx)?);
         let shape = Convolution::new(x.shape(), w.shape(), self.groups, &self.window)?;
         let maps = shape.groups * shape.maps;
         let bias = match cx.opt_tensor(2)? {
@@ -92,6 +113,27 @@ impl Kernel for Conv {
 /// register alone.
 fn is_few(output: usize, depth: usize) -> bool {
     output <= 4 || output <= PANEL && depth >= 128
+}
+
+impl Conv {
+    /// The weight as FLOAT.
+    fn weight(&self, cx: &RunCx<'_>) -> Result<Tensor, KernelError> {
+        let w = cx.dense(1)?;
+        if let Some(prepared) = &self.wide
+            && prepared.layout().bytes == w.len() * size_of::<f32>()
+            && let Some(bytes) = cx.prepared(1, prepared, |to| {
+                let wide = float(w.clone())?;
+                for (to, v) in to.chunks_exact_mut(size_of::<f32>()).zip(wide.as_slice::<f32>()?) {
+                    to.iter_mut().zip(v.to_ne_bytes()).for_each(|(t, b)| *t = b);
+                }
+                Ok(())
+            })?
+            && let Ok(wide) = Tensor::new(DType::Float, w.shape(), bytes)
+        {
+            return Ok(wide);
+        }
+        float(w)
+    }
 }
 
 /// Whether inputs `indices`, where they are present, are all FLOAT16 tensors.

@@ -126,6 +126,30 @@ fn convolutions_of_all_kinds_agree_with_the_portable_kernel() {
 }
 
 #[test]
+fn transposed_convolutions_agree_with_the_portable_kernel() {
+    let strides = |list: &[i64]| ("strides", ints(list));
+    // Windows side by side, over each other and apart; padding that is cut off; groups; outputs of a given shape.
+    type Case<'a> = (&'a [(&'a str, AttrValue)], &'a [usize], &'a [usize]);
+    let cases: &[Case<'_>] = &[
+        (&[strides(&[2, 2])], &[1, 24, 20, 21], &[24, 5, 2, 2]),
+        (&[strides(&[1, 2]), ("pads", ints(&[0, 1, 0, 1]))], &[2, 3, 4, 17], &[3, 2, 1, 5]),
+        (
+            &[strides(&[3, 1]), ("dilations", ints(&[2, 2])), ("pads", ints(&[1, 0, 2, 3]))],
+            &[1, 4, 5, 6],
+            &[4, 3, 2, 3],
+        ),
+        (&[("group", AttrValue::Int(2)), strides(&[2])], &[1, 6, 9], &[6, 2, 3]),
+        (&[strides(&[3, 3]), ("output_shape", ints(&[1, 2, 10, 12]))], &[1, 3, 3, 3], &[3, 2, 3, 3]),
+        (&[strides(&[4, 4]), ("output_padding", ints(&[1, 2]))], &[1, 3, 3, 3], &[3, 2, 2, 3]),
+    ];
+    for &(list, x, w) in cases {
+        let groups = if list.iter().any(|(name, _)| *name == "group") { 2 } else { 1 };
+        agree("ConvTranspose", 11, list, &[Some(x), Some(w), Some(&[w[1] * groups])], &[1, 2], 1);
+        agree("ConvTranspose", 11, list, &[Some(x), Some(w)], &[], 1);
+    }
+}
+
+#[test]
 fn products_agree_with_the_portable_kernel() {
     for (m, k, n) in [(1, 40, 70), (2, 300, 33), (3, 7, 129), (5, 257, 16), (13, 512, 31), (40, 64, 200)] {
         agree("MatMul", 13, &[], &[Some(&[m, k]), Some(&[k, n])], &[1], 1);

@@ -4,16 +4,15 @@
 use half::{bf16, f16};
 use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
-use smallvec::SmallVec;
 
-use super::conv::{bias, groups};
+use super::conv::bias;
 use crate::attributes::only;
 use crate::by_type::by_type;
+use crate::convolution::Transposed;
 use crate::elementwise::{common_type, wrong_type};
-use crate::integers::Ints;
 use crate::product::product;
 use crate::real::Real;
-use crate::window::{AutoPad, FoldAxis, Window, fold, for_each_index};
+use crate::window::{fold, for_each_index};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -24,88 +23,22 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
     build,
 };
 
-struct ConvTranspose {
-    window: Window,
-    groups: usize,
-    output_padding: Ints,
-    output_shape: Option<Ints>,
-}
+struct ConvTranspose(Transposed);
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let own = ["output_padding", "output_shape"];
     only(cx, &[&super::conv::ATTRIBUTES[..], &own].concat())?;
-    let attributes = &cx.node.attributes;
-    Ok(Box::new(ConvTranspose {
-        window: Window::parse(attributes)?,
-        groups: groups(cx)?,
-        output_padding: Ints::from_slice(attributes.opt_ints("output_padding")?.unwrap_or(&[])),
-        output_shape: attributes.opt_ints("output_shape")?.map(Ints::from_slice),
-    }))
+    Ok(Box::new(ConvTranspose(Transposed::parse(cx)?)))
 }
 
 impl Kernel for ConvTranspose {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
-        by_type!(common_type(cx, 2)?, [f32, f16, bf16, f64], T => spread::<T>(cx, self),
+        by_type!(common_type(cx, 2)?, [f32, f16, bf16, f64], T => spread::<T>(cx, &self.0),
             _ => Err(wrong_type(cx, 0, "real numbers")))
     }
 }
 
-impl ConvTranspose {
-    fn axes(&self, input: &[usize], kernel: &[usize]) -> Result<SmallVec<[FoldAxis; 3]>, KernelError> {
-        let (window, rank) = (&self.window, input.len());
-        if kernel.len() != rank || rank == 0 || kernel.contains(&0) || input.contains(&0) {
-            return Err(KernelError::Shape {
-                what: "the window has one extent of at least 1 for each spatial axis",
-                shapes: vec![Shape::from_slice(input), Shape::from_slice(kernel)],
-            });
-        }
-        (0..rank)
-            .map(|at| {
-                let stride = Window::one_of(&window.strides, at, rank, "the number of strides")?;
-                let dilation = Window::one_of(&window.dilations, at, rank, "the number of dilations")?;
-                let more = match self.output_padding.get(at) {
-                    Some(&more) => crate::integers::extent("an output padding", more)?,
-                    None => 0,
-                };
-                let full = stride * (input[at] - 1) + (kernel[at] - 1) * dilation + 1 + more;
-                // The last extents are the spatial ones.
-                let asked = self
-                    .output_shape
-                    .as_ref()
-                    .and_then(|shape| shape.len().checked_sub(rank).map(|skip| shape[skip + at]));
-                let same = matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
-                let extent = match asked {
-                    Some(extent) => Some(crate::integers::extent("an extent of `output_shape`", extent)?),
-                    None if same => Some(input[at] * stride),
-                    None => None,
-                };
-                let (before, extent) = match extent {
-                    Some(extent) => {
-                        let total = (full as isize - extent as isize).max(0);
-                        let less = total / 2;
-                        (if window.auto_pad == AutoPad::SameLower { total - less } else { less }, extent)
-                    }
-                    None => {
-                        let (before, after) = match window.auto_pad {
-                            AutoPad::Valid => (0, 0),
-                            _ => window.pads_of(at, rank)?,
-                        };
-                        let extent = full.checked_sub(before + after).ok_or(KernelError::Range {
-                            what: "the pads of an output",
-                            value: (before + after) as i64,
-                            low: 0,
-                            high: full as i64,
-                        })?;
-                        (before as isize, extent)
-                    }
-                };
-                Ok(FoldAxis { extent, blocks: input[at], stride, dilation, before })
-            })
-            .collect()
-    }
-}
-
-fn spread<T: Real>(cx: &mut RunCx<'_>, node: &ConvTranspose) -> Result<(), KernelError> {
+fn spread<T: Real>(cx: &mut RunCx<'_>, node: &Transposed) -> Result<(), KernelError> {
     let (x, w) = (cx.dense(0)?, cx.dense(1)?);
     let misfit = || KernelError::Shape {
         what: "the input is [batch, channels, spatial…], the weight [channels, maps / groups, kernel…]",

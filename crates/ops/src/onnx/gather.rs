@@ -33,8 +33,8 @@ pub(crate) fn places(indices: &[i64], extent: usize) -> Result<integers::Places,
     let n = i64::try_from(extent).unwrap_or(i64::MAX);
     let place = |&value: &i64| {
         let at = if value < 0 { value.saturating_add(n) } else { value };
-        let range = KernelError::Range { what: "an index", value, low: -n, high: n - 1 };
-        usize::try_from(at).ok().filter(|&at| at < extent).ok_or(range)
+        let range = || KernelError::Range { what: "an index", value, low: -n, high: n - 1 };
+        usize::try_from(at).ok().filter(|&at| at < extent).ok_or_else(range)
     };
     indices.iter().map(place).collect()
 }
