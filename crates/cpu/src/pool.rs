@@ -138,7 +138,12 @@ for_level! {
     fn gather(_s, x: &[f32], stride: usize, max: bool, to: &mut [f32]) {
         match (max, stride) {
             (true, 1) => to.iter_mut().zip(x).for_each(|(t, &v)| *t = if v > *t { v } else { *t }),
-            (true, 2) => to.iter_mut().zip(x.chunks(2)).for_each(|(t, v)| *t = if v[0] > *t { v[0] } else { *t }),
+            (true, 2) => {
+                let (pairs, rest) = x.as_chunks::<2>();
+                let (whole, last) = to.split_at_mut(to.len().min(pairs.len()));
+                whole.iter_mut().zip(pairs).for_each(|(t, v)| *t = if v[0] > *t { v[0] } else { *t });
+                last.iter_mut().zip(rest).for_each(|(t, &v)| *t = if v > *t { v } else { *t });
+            }
             (true, _) => {
                 to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(t, &v)| *t = if v > *t { v } else { *t });
             }

@@ -20,7 +20,7 @@ use heirloom_types::Value;
 
 use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
-use crate::gemm::{Matrix, PANEL, Product, Right, Start};
+use crate::gemm::{Matrix, PANEL, Product, Right, Scattered, Start};
 use crate::lanes;
 use columns::Windows;
 use planes::{Layout, SLACK};
@@ -96,7 +96,12 @@ impl Kernel for Conv {
         let bias = bias.as_ref().map(|b| b.as_slice::<f32>()).transpose()?;
         let mut out = cx.alloc(DType::Float, &shape.shape())?;
         let call = Call { isa: self.isa, shape: &shape, x: x.as_slice()?, w: w.as_slice()?, bias };
-        call.run(cx, out.elements_mut())?;
+        let plan = Plan::of(&shape);
+        // The call's own scratch memory, which later nodes use too.
+        let mut padded = cx.scratch(plan.floats * size_of::<f32>());
+        let done = call.run(cx, &plan, padded.elements_mut(), out.elements_mut());
+        cx.release(padded);
+        done?;
         if half {
             let sums = out.freeze();
             let mut out = cx.alloc(DType::Float16, sums.shape())?;
@@ -152,55 +157,52 @@ fn float(tensor: Tensor) -> Result<Tensor, KernelError> {
 }
 
 /// One convolution's operands.
-pub(crate) struct Call<'a> {
-    pub(crate) isa: Isa,
-    pub(crate) shape: &'a Convolution,
-    pub(crate) x: &'a [f32],
-    pub(crate) w: &'a [f32],
-    pub(crate) bias: Option<&'a [f32]>,
+struct Call<'a> {
+    isa: Isa,
+    shape: &'a Convolution,
+    x: &'a [f32],
+    w: &'a [f32],
+    bias: Option<&'a [f32]>,
 }
 
 impl Call<'_> {
-    pub(crate) fn run(&self, cx: &RunCx<'_>, out: &mut [f32]) -> Result<(), KernelError> {
+    fn run(
+        &self,
+        cx: &RunCx<'_>,
+        plan: &Plan,
+        padded: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), KernelError> {
         let Convolution { batch, groups, channels, maps, ref axes } = *self.shape;
         let (input, output, kernel) = window::planes(axes);
         let depth = channels * kernel;
         if out.is_empty() {
             return Ok(());
         }
-        if channels == 1
-            && maps == 1
-            && groups > 1
-            && let Some(layout) = Layout::new(axes)
-        {
-            depthwise::run(self, &layout, cx, out);
+        if let Way::Depthwise(layout) = &plan.way {
+            depthwise::run(self, layout, cx, out);
             return Ok(cx.cancel().check()?);
         }
-        // 1x1 windows that meet every element once are the input itself.
-        let same = kernel == 1 && axes.iter().all(|a| a.stride == 1 && a.before == 0 && a.after == 0);
-        let layout = (!same && !is_few(output, depth)).then(|| Layout::new(axes)).flatten();
-        let layout = layout.and_then(|layout| layout.rows(channels).map(|rows| (layout, rows)));
-        let mut padded = Vec::new();
         for part in 0..batch * groups {
             let group = part % groups;
             let x = &self.x[part * channels * input..][..channels * input];
             let w = &self.w[group * maps * depth..][..maps * depth];
             let out = &mut out[part * maps * output..][..maps * output];
             let bias = self.bias.map(|b| &b[group * maps..][..maps]);
-            if is_few(output, depth) {
-                few::run(self, cx, (x, w, bias), out);
-                continue;
-            }
             let matrix = Matrix { data: x, stride: output };
             let windows = Windows { x, axes };
-            let (b, n) = match &layout {
-                Some((layout, rows)) => {
-                    spread(cx, layout, x, &mut padded);
-                    (Right::Scattered(&padded, rows, layout.gaps()), layout.places())
+            let (b, n) = match &plan.way {
+                Way::Few => {
+                    few::run(self, cx, (x, w, bias), out)?;
+                    continue;
                 }
-                None if same && maps <= 6 => (Right::Rows(x, output), output),
-                None if same => (Right::Columns(&matrix), output),
-                None => (Right::Columns(&windows), output),
+                Way::Padded(layout, rows) => {
+                    spread(cx, layout, x, padded);
+                    (Right::Scattered(padded, rows, layout.gaps()), layout.places())
+                }
+                Way::Same if maps <= 6 => (Right::Rows(x, output), output),
+                Way::Same => (Right::Columns(&matrix), output),
+                Way::Windows | Way::Depthwise(_) => (Right::Columns(&windows), output),
             };
             let product = Product {
                 isa: self.isa,
@@ -219,10 +221,59 @@ impl Call<'_> {
     }
 }
 
+/// How a convolution is computed.
+enum Way {
+    /// Each channel by itself, from padded copies.
+    Depthwise(Layout),
+    /// Dot products.
+    Few,
+    /// 1x1 windows that meet every element once: from the input itself.
+    Same,
+    /// From a padded copy.
+    Padded(Layout, Scattered),
+    /// Windows put into panels.
+    Windows,
+}
+
+struct Plan {
+    way: Way,
+    /// Of the padded copy.
+    floats: usize,
+}
+
+impl Plan {
+    fn of(shape: &Convolution) -> Plan {
+        let Convolution { groups, channels, maps, ref axes, .. } = *shape;
+        let (_, output, kernel) = window::planes(axes);
+        let same = kernel == 1 && axes.iter().all(|a| a.stride == 1 && a.before == 0 && a.after == 0);
+        let layout = || if output > 0 { Layout::new(axes) } else { None };
+        let mut floats = 0;
+        let way = if channels == 1
+            && maps == 1
+            && groups > 1
+            && let Some(layout) = layout()
+        {
+            Way::Depthwise(layout)
+        } else if is_few(output, channels * kernel) {
+            Way::Few
+        } else if same {
+            Way::Same
+        } else if let Some(layout) = layout()
+            && let Some(rows) = layout.rows(channels)
+        {
+            floats = channels * layout.channel + SLACK;
+            Way::Padded(layout, rows)
+        } else {
+            Way::Windows
+        };
+        Plan { way, floats }
+    }
+}
+
 /// Lays out all channels of `x`.
-fn spread(cx: &RunCx<'_>, layout: &Layout, x: &[f32], padded: &mut Vec<f32>) {
+fn spread(cx: &RunCx<'_>, layout: &Layout, x: &[f32], padded: &mut [f32]) {
     let channels = x.len() / layout.input().max(1);
-    padded.resize(channels * layout.channel + SLACK, 0.0);
+    padded[channels * layout.channel..].fill(0.0);
     let to = DisjointMut::new(padded);
     let (tasks, each) = crate::gemm::share(channels, channels * layout.channel, cx.team().threads());
     cx.team().run(tasks, &|task| {

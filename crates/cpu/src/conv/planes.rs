@@ -112,12 +112,21 @@ impl Layout {
                 let to = &mut to[first..end];
                 match stride {
                     1 => to.iter_mut().zip(x).for_each(|(t, &v)| *t = v),
-                    2 => to.iter_mut().zip(x.chunks(2)).for_each(|(t, v)| *t = v[0]),
+                    2 => every_second(x, to),
                     _ => to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(t, &v)| *t = v),
                 }
             }
         }
         let rest = self.phases.len() * self.phase;
         to[rest..].fill(0.0);
+    }
+}
+
+/// Every second element of `x`: whole pairs first, so that they are vectorized.
+fn every_second(x: &[f32], to: &mut [f32]) {
+    let (pairs, rest) = x.as_chunks::<2>();
+    to.iter_mut().zip(pairs).for_each(|(t, pair)| *t = pair[0]);
+    if let ([last], Some(to)) = (rest, to.get_mut(pairs.len())) {
+        *to = *last;
     }
 }

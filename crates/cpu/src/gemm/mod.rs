@@ -1,6 +1,7 @@
 //! Products of FLOAT matrices: `out = a b`, blocked for the caches, with the columns of b in panels of 16.
 #![allow(unsafe_code)]
 
+mod lines;
 mod pack;
 mod tile;
 
@@ -45,6 +46,8 @@ pub(crate) enum Right<'a> {
     Columns(&'a dyn Columns),
     /// Read as they lie, [k, n], the rows so far apart: for few rows of a.
     Rows(&'a [f32], usize),
+    /// Read as they lie transposed, [n, k], the lines so far apart: for few rows or columns.
+    Lines(&'a [f32], usize),
     /// Read as they lie, each row from a place of its own.
     Scattered(&'a [f32], &'a Scattered, Gaps),
 }
@@ -123,6 +126,9 @@ impl Product<'_> {
         if m == 0 || n == 0 {
             return Ok(());
         }
+        if let Right::Lines(lines, stride) = self.b {
+            return lines::run(self, (lines, stride), out, team, cancel);
+        }
         let work = m.saturating_mul(n).saturating_mul(k);
         let panels = n.div_ceil(PANEL);
         // Few columns, many rows: rows are shared.
@@ -193,6 +199,9 @@ impl Product<'_> {
                         self.block(part.rows, columns, depth, block, out);
                     }
                 }
+            }
+            Right::Lines(b, stride) => {
+                lines::strip(self.isa, self, (b, stride), (part.rows, part.columns), out);
             }
             Right::Scattered(b, rows, gaps) => self.scattered(part, (b, rows, gaps), out, cancel),
         }

@@ -6,7 +6,7 @@ use heirloom_simd::Isa;
 
 use super::{Call, cell, constant_cube, usual};
 use crate::fallback::Portable;
-use crate::gemm::{Start, panel_floats};
+use crate::gemm::Start;
 use crate::lanes;
 use crate::panels::Panels;
 
@@ -65,27 +65,25 @@ impl Kernel for Gru {
             let (own, state) = biases[d * 2 * width..][..2 * width].split_at(width);
             own.iter().zip(state).enumerate().map(|(i, (a, b))| if i < 2 * n { a + b } else { *a }).collect()
         })?;
-        let (gate_panels, candidate_panels) =
+        let (gate_rows, candidate_rows) =
             (call.states(cx, &self.gates, 0..2 * n)?, call.states(cx, &self.candidate, 2 * n..width)?);
-        let (gate_size, candidate_size) = (panel_floats(n, 2 * n), panel_floats(n, n));
         let mut hidden = e.state_f32(cx, 5)?;
         let mut all = vec![0.0; e.steps * batch * e.directions * n];
         let (mut kept, mut scaled) = (vec![0.0; batch * n], vec![0.0; batch * n]);
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
-            let gate_panels = &gate_panels.floats()[d * gate_size..][..gate_size];
-            let candidate_panels = &candidate_panels.floats()[d * candidate_size..][..candidate_size];
+            let (gate_rows, candidate_rows) = (gate_rows.direction(d)?, candidate_rows.direction(d)?);
             let bias = Start::Column(&biases[d * 2 * width + width + 2 * n..][..n]);
             let hidden = &mut hidden[d * batch * n..][..batch * n];
             for step in 0..e.steps {
                 let time = if *reverse { e.steps - 1 - step } else { step };
                 let gates = &mut inputs.parts[d][time * batch * width..][..batch * width];
-                call.step(cx, hidden, gate_panels, 2 * n, Start::Out, (gates, width))?;
+                call.step(cx, hidden, gate_rows, 2 * n, Start::Out, (gates, width))?;
                 for b in 0..batch {
                     let (gates, kept) = (&mut gates[b * width..][..width], &mut kept[b * n..][..n]);
                     cell::gru_gates(self.isa, gates, &hidden[b * n..][..n], kept);
                 }
                 let from = if self.after { &*hidden } else { &kept };
-                call.step(cx, from, candidate_panels, n, bias, (&mut scaled, n))?;
+                call.step(cx, from, candidate_rows, n, bias, (&mut scaled, n))?;
                 for b in 0..batch {
                     let gates = &gates[b * width..][..width];
                     cell::gru_state(

@@ -6,7 +6,7 @@ use heirloom_simd::Isa;
 
 use super::{Call, cell, constant_cube, usual};
 use crate::fallback::Portable;
-use crate::gemm::{Start, panel_floats};
+use crate::gemm::Start;
 use crate::lanes;
 use crate::panels::Panels;
 
@@ -74,18 +74,17 @@ impl Kernel for Lstm {
             both.0.iter().zip(both.1).map(|(a, b)| a + b).collect()
         })?;
         let held = call.states(cx, &self.r, 0..width)?;
-        let each = panel_floats(n, width);
         let (mut hidden, mut cells) = (e.state_f32(cx, 5)?, e.state_f32(cx, 6)?);
         let mut all = vec![0.0; e.steps * batch * e.directions * n];
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
-            let panels = &held.floats()[d * each..][..each];
+            let rows = held.direction(d)?;
             let peepholes = peepholes.get(d * 3 * n..(d + 1) * 3 * n).unwrap_or(&[]);
             let (hidden, cells) =
                 (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);
             for step in 0..e.steps {
                 let time = if *reverse { e.steps - 1 - step } else { step };
                 let gates = &mut inputs.parts[d][time * batch * width..][..batch * width];
-                call.step(cx, hidden, panels, width, Start::Out, (gates, width))?;
+                call.step(cx, hidden, rows, width, Start::Out, (gates, width))?;
                 for b in 0..batch {
                     let (cell, hidden) = (&mut cells[b * n..][..n], &mut hidden[b * n..][..n]);
                     cell::lstm(self.isa, &gates[b * width..][..width], peepholes, cell, hidden);

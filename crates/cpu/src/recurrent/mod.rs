@@ -4,7 +4,7 @@ mod cell;
 mod gru;
 mod lstm;
 
-use heirloom_mem::DType;
+use heirloom_mem::{DType, Tensor};
 use heirloom_ops::recurrent::{Activation, Extents, Recurrent};
 use heirloom_runtime::{BuildCx, KernelError, PrepareCx, RunCx};
 use heirloom_types::Value;
@@ -76,9 +76,12 @@ impl Call {
         let (x, w) = (cx.dense(0)?, cx.dense(1)?);
         let w = w.as_slice::<f32>()?;
         let size = self.width * input;
-        let held = panels.get(cx, directions, (input, self.width), |d| {
-            Box::new(Transposed { data: &w[d * size..][..size], stride: input })
-        })?;
+        let held = match self.reads_lines(panels) {
+            true => None,
+            false => Some(panels.get(cx, directions, (input, self.width), |d| {
+                Box::new(Transposed { data: &w[d * size..][..size], stride: input })
+            })?),
+        };
         let each = panel_floats(input, self.width);
         let mut parts = Vec::with_capacity(directions);
         for d in 0..directions {
@@ -91,7 +94,10 @@ impl Call {
                 k: input,
                 a: x.as_slice()?,
                 lda: input,
-                b: Right::Packed(&held.floats()[d * each..][..each]),
+                b: match &held {
+                    Some(held) => Right::Packed(&held.floats()[d * each..][..each]),
+                    None => Right::Lines(&w[d * size..][..size], input),
+                },
                 start: Start::Column(&bias),
                 ldo: self.width,
             };
@@ -101,39 +107,73 @@ impl Call {
         Ok(Inputs { parts })
     }
 
-    /// Panels of rows `rows` of each direction's R.
+    /// Whether weights are read as they lie: panels for so few steps would take longer to make than they save.
+    fn reads_lines(&self, panels: &Panels) -> bool {
+        !panels.claimed() && self.extents.steps * self.extents.batch <= 16
+    }
+
+    /// Rows `rows` of each direction's R.
     fn states(
         &self,
         cx: &RunCx<'_>,
         panels: &Panels,
         rows: std::ops::Range<usize>,
-    ) -> Result<Held, KernelError> {
+    ) -> Result<States, KernelError> {
         let hidden = self.extents.hidden;
         let r = cx.dense(2)?;
-        let r = r.as_slice::<f32>()?;
         let size = self.width * hidden;
-        panels.get(cx, self.extents.directions, (hidden, rows.len()), |d| {
-            Box::new(Transposed {
-                data: &r[d * size + rows.start * hidden..][..rows.len() * hidden],
-                stride: hidden,
-            })
-        })
+        let held = match self.reads_lines(panels) {
+            true => None,
+            false => {
+                let r = r.as_slice::<f32>()?;
+                Some(panels.get(cx, self.extents.directions, (hidden, rows.len()), |d| {
+                    Box::new(Transposed {
+                        data: &r[d * size + rows.start * hidden..][..rows.len() * hidden],
+                        stride: hidden,
+                    })
+                })?)
+            }
+        };
+        Ok(States { r, held, hidden, size, rows })
     }
 
-    /// Adds (or sets) the product of states [batch, hidden] with one direction's panels of `n` columns.
+    /// Adds (or sets) the product of states [batch, hidden] with `n` columns of one direction's R.
     fn step(
         &self,
         cx: &RunCx<'_>,
         states: &[f32],
-        panels: &[f32],
+        b: Right<'_>,
         n: usize,
         start: Start<'_>,
         (out, ldo): (&mut [f32], usize),
     ) -> Result<(), KernelError> {
         let Extents { batch, hidden, .. } = self.extents;
-        let b = Right::Packed(panels);
         let product =
             Product { isa: self.isa, m: batch, n, k: hidden, a: states, lda: hidden, b, start, ldo };
         Ok(product.run(out, cx.team(), cx.cancel())?)
+    }
+}
+
+/// Some rows of each direction's R: in panels, or as they lie.
+struct States {
+    r: Tensor,
+    held: Option<Held>,
+    hidden: usize,
+    /// Elements of a direction.
+    size: usize,
+    rows: std::ops::Range<usize>,
+}
+
+impl States {
+    /// The rows of one direction.
+    fn direction(&self, d: usize) -> Result<Right<'_>, KernelError> {
+        let count = self.rows.len();
+        if let Some(held) = &self.held {
+            let each = panel_floats(self.hidden, count);
+            return Ok(Right::Packed(&held.floats()[d * each..][..each]));
+        }
+        let r = self.r.as_slice::<f32>()?;
+        let own = &r[d * self.size + self.rows.start * self.hidden..][..count * self.hidden];
+        Ok(Right::Lines(own, self.hidden))
     }
 }
