@@ -59,6 +59,9 @@ struct Activation {
 /// Elements per task: they stay in the first-level cache between the copy and the function.
 const PIECE: usize = 4096;
 
+/// Tasks that are not worth sharing.
+const ALONE: usize = 4;
+
 impl Kernel for Activation {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         if !are_float(cx, 0..1) {
@@ -75,7 +78,7 @@ impl Kernel for Activation {
         let len = all.len();
         let to = DisjointMut::new(all);
         let ledger = cx.ledger();
-        cx.team().run(len.div_ceil(PIECE), &|task| {
+        let pieces = |task: usize| {
             let range = task * PIECE..((task + 1) * PIECE).min(len);
             // SAFETY: each piece is written by one task.
             let piece = unsafe { to.part(range.clone()) };
@@ -83,7 +86,14 @@ impl Kernel for Activation {
                 heirloom_mem::copy::into(piece, &from[range], heirloom_mem::copy::Purpose::Kernel, ledger);
             }
             (self.f)(self.isa, piece, self.parameters);
-        });
+        };
+        let count = len.div_ceil(PIECE);
+        // Few are done before another thread has begun.
+        if count <= ALONE {
+            (0..count).for_each(pieces);
+        } else {
+            cx.team().run(count, &pieces);
+        }
         cx.set(0, out.freeze());
         Ok(())
     }

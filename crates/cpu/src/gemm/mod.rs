@@ -96,8 +96,9 @@ struct Part {
 
 /// Shares work of `units` pieces into tasks: how many, and pieces of each.
 pub(crate) fn share(units: usize, work: usize, threads: usize) -> (usize, usize) {
-    // A region costs about a microsecond; less work than some of them is done alone.
-    let most = if work < 1 << 16 { 1 } else { threads * if threads > 1 { 4 } else { 1 } };
+    // A region costs about a microsecond, in which one thread does some ten thousand products; less work than a few of
+    // them is done alone.
+    let most = if work < 1 << 17 { 1 } else { threads * if threads > 1 { 4 } else { 1 } };
     let each = units.div_ceil(most.clamp(1, units.max(1)));
     (units.div_ceil(each.max(1)), each.max(1))
 }
