@@ -247,7 +247,7 @@ impl<U: Unpack> Vector<'_, U> {
             for pair in weight.chunks_exact(2 * row_bytes) {
                 let of_pair = products::<S, U, M, 2>(s, pair, row_bytes, x);
                 for m in 0..M {
-                    (acc[m][done & 3], acc[m][done + 1 & 3]) = (of_pair[0][m], of_pair[1][m]);
+                    (acc[m][done & 3], acc[m][(done + 1) & 3]) = (of_pair[0][m], of_pair[1][m]);
                 }
                 done += 2;
             }
