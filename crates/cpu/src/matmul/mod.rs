@@ -10,12 +10,12 @@ mod activations;
 mod float;
 mod panel;
 mod scratch;
+mod shares;
 mod store;
 mod vector;
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use heirloom_formats::{Format, Unpack};
@@ -29,6 +29,7 @@ pub use store::Bias;
 
 use self::float::{FloatRows, Floats};
 use self::panel::Panels;
+use self::shares::{Pieces, Shares};
 use self::store::Store;
 use self::vector::Vector;
 use crate::disjoint::DisjointMut;
@@ -39,8 +40,12 @@ const FEW_ROWS: usize = 4;
 /// Up to so many rows of quantized activations the weights are not unpacked into panels.
 const FEW_QUANTIZED: usize = 8;
 
-/// The least bytes of weights that a thread claims at a time.
-const LEAST_CLAIM_BYTES: usize = 16 * 1024;
+/// Bytes of weights that a thread takes of its share at a time: between them it looks whether it is to stop, and others
+/// whether something is left.
+const STEP_BYTES: usize = 32 * 1024;
+
+/// The least bytes of weights that a thread takes of another's share.
+const LEAST_BYTES: usize = 16 * 1024;
 
 /// One product.
 pub struct Call<'a> {
@@ -220,9 +225,9 @@ impl Product {
         let source = self.float_rows();
         let few = activations.rows <= FEW_ROWS;
         let pieces = if few {
-            Pieces::of_rows(n, source.row_bytes(activations.k), team.threads())
+            pieces_of_rows(source.row_bytes(activations.k))
         } else {
-            Pieces::equal(float::ROWS * float::panels_at_once(activations.k))
+            equal_pieces(float::ROWS * float::panels_at_once(activations.k))
         };
         let failed: OnceLock<CodecError> = OnceLock::new();
         // SAFETY: the pieces below have columns of their own.
@@ -273,37 +278,17 @@ impl std::fmt::Debug for Product {
     }
 }
 
-/// How many rows a thread claims at a time.
-#[derive(Clone, Copy)]
-struct Pieces {
-    /// The most, at first.
-    most: usize,
-    /// The least, at the end: what the threads that finish first wait for.
-    least: usize,
+/// Pieces of rows of weights with few activations.
+fn pieces_of_rows(row_bytes: usize) -> Pieces {
+    let rows = |bytes: usize| (bytes / row_bytes.max(1)).max(1).next_multiple_of(4);
+    Pieces { step: rows(STEP_BYTES), least: rows(LEAST_BYTES) }
 }
 
-impl Pieces {
-    /// Of rows of weights with few activations: contiguous bytes, so that reading ahead stays with the reader.
-    fn of_rows(n: usize, row_bytes: usize, threads: usize) -> Pieces {
-        let rows = |bytes: usize| (bytes / row_bytes.max(1)).max(1).next_multiple_of(4);
-        let most = (n * row_bytes / (4 * threads)).max(LEAST_CLAIM_BYTES);
-        Pieces { most: rows(most), least: rows(LEAST_CLAIM_BYTES) }
-    }
-
-    /// All pieces but the last have `rows` rows.
-    fn equal(rows: usize) -> Pieces {
-        Pieces { most: rows, least: rows }
-    }
-
-    /// The next piece where `left` rows are left.
-    fn next(self, left: usize, workers: usize) -> usize {
-        let share = (left / (2 * workers)).next_multiple_of(4);
-        share.clamp(self.least, self.most).min(left)
-    }
+fn equal_pieces(rows: usize) -> Pieces {
+    Pieces { step: rows, least: rows }
 }
 
 /// Calls `work` with ranges of the `n` rows, each with scratch of its own of `per_worker` bytes, until all are done.
-/// Whoever is ready takes the next piece.
 fn in_pieces(
     team: &dyn Team,
     n: usize,
@@ -312,15 +297,13 @@ fn in_pieces(
     scratch: &mut [u8],
     work: &(dyn Fn(Range<usize>, &mut [u8]) + Sync),
 ) {
-    let workers = team.threads().min(n.div_ceil(pieces.least));
+    let shares = Shares::new(n, pieces, team.threads());
     let parts = DisjointMut::new(scratch);
-    let next = AtomicUsize::new(0);
-    team.run(workers, &|worker| {
+    team.run(shares.workers(), &|worker| {
         // SAFETY: each worker has scratch of its own.
         let scratch = unsafe { parts.part(worker * per_worker..(worker + 1) * per_worker) };
-        let take = |from: usize| (from < n).then(|| from + pieces.next(n - from, workers));
-        while let Ok(from) = next.fetch_update(Relaxed, Relaxed, take) {
-            work(from..from + pieces.next(n - from, workers), scratch);
+        while let Some(rows) = shares.next(worker) {
+            work(rows, scratch);
         }
     });
 }
@@ -360,7 +343,7 @@ impl<U: Unpack> Unpacked for Generic<U> {
         let store = unsafe { Store::new(out, activations.rows, n, alpha, bias) };
         let cancelled = || cancel.is_cancelled();
         if activations.rows <= FEW_QUANTIZED {
-            let pieces = Pieces::of_rows(n, weight.len() / n, team.threads());
+            let pieces = pieces_of_rows(weight.len() / n);
             in_pieces(team, n, pieces, 0, &mut [], &|rows, _| {
                 if !cancelled() {
                     isa.run(Vector::<U> { weight, rows, activations, store: &store, format: PhantomData });
@@ -371,7 +354,7 @@ impl<U: Unpack> Unpacked for Generic<U> {
             let panels = n.div_ceil(panel::ROWS * 2 * team.threads());
             let at_once = panel::ROWS * panel::panels_at_once::<U>(k, narrow(isa)).min(panels);
             let per_worker = panel::scratch_bytes::<U>(k, narrow(isa));
-            in_pieces(team, n, Pieces::equal(at_once), per_worker, scratch, &|rows, scratch| {
+            in_pieces(team, n, equal_pieces(at_once), per_worker, scratch, &|rows, scratch| {
                 if !cancelled() {
                     isa.run(Panels::<U> {
                         weight,
