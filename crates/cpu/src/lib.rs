@@ -1,6 +1,7 @@
 //! CPU kernels: products from quantized bytes, attention over the cache, and the thread team.
 
 mod activation;
+mod ahead;
 mod attention;
 mod conv;
 mod dense;

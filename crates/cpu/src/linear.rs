@@ -6,6 +6,7 @@ use heirloom_mem::{DType, Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::{EncodedValue, Layout, Value};
 
+use crate::ahead::Follower;
 use crate::lanes;
 use crate::matmul::{Bias, Call, Product, ProductError};
 
@@ -30,7 +31,8 @@ pub(crate) const GEMM: KernelSpec = KernelSpec {
     },
     build: |cx| {
         let weight = weight(cx)?.ok_or(BuildError::MissingInput { index: 1 })?;
-        Ok(Box::new(Linear { weight, alpha: cx.node.attributes.float_or("alpha", 1.0)? }))
+        let alpha = cx.node.attributes.float_or("alpha", 1.0)?;
+        Ok(Box::new(Linear { weight, alpha, follower: Arc::default() }))
     },
 };
 
@@ -107,6 +109,7 @@ fn weight(cx: &BuildCx<'_>) -> Result<Option<Weight>, BuildError> {
 struct Linear {
     weight: Weight,
     alpha: f32,
+    follower: Arc<Follower>,
 }
 
 impl Kernel for Linear {
@@ -121,8 +124,13 @@ impl Kernel for Linear {
         let bias = cx.opt_tensor(2)?.is_some().then(|| cx.dense(2)).transpose()?;
         let mut out = cx.alloc(DType::Float, &[rows, n])?;
         let team = cx.team();
+        self.follower.called(product.soon(self.weight.bytes(), n, k, team.threads()));
         let mut activations = cx.scratch(product.activation_bytes(rows, k));
         let mut scratch = cx.scratch(product.scratch_bytes(rows, k, team.threads()));
+        // With many rows the time goes elsewhere than into reading weights.
+        if rows == 1 {
+            team.announce(self.follower.next());
+        }
         let result = product.run(Call {
             activations: product.activations(x.as_slice()?, rows, k, activations.as_mut_slice(), team),
             weight: self.weight.bytes(),

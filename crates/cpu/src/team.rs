@@ -31,12 +31,13 @@ mod sync {
 }
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use heirloom_runtime::Team;
+use heirloom_runtime::{Soon, Team};
+use heirloom_simd::prefetch_address;
 
 use handoff::{Claim, Handoff};
 
@@ -47,6 +48,36 @@ pub const DEFAULT_SPIN: Duration = Duration::from_micros(500);
 const STALL: Duration = Duration::from_micros(300);
 /// How long the caller works alone after a first stall, and at most after one that follows another.
 const ALONE: [Duration; 2] = [Duration::from_millis(4), Duration::from_millis(128)];
+
+/// The most bytes that a worker brings near while it waits.
+const AHEAD: usize = 256 * 1024;
+
+/// What was announced last.
+#[derive(Default)]
+struct Announced {
+    address: AtomicUsize,
+    bytes: AtomicUsize,
+    share: AtomicUsize,
+    count: AtomicUsize,
+}
+
+impl Announced {
+    fn set(&self, soon: Soon) {
+        self.address.store(soon.address, Ordering::Relaxed);
+        self.bytes.store(soon.bytes, Ordering::Relaxed);
+        self.share.store(soon.share, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The addresses that worker `worker` begins with. Halves of two announcements may be mixed: then it is a bad hint.
+    fn of(&self, worker: usize) -> std::ops::Range<usize> {
+        let (bytes, share) = (self.bytes.load(Ordering::Relaxed), self.share.load(Ordering::Relaxed));
+        let from = worker.saturating_mul(share).min(bytes);
+        let to = bytes.min(from.saturating_add(share.min(AHEAD)));
+        let address = self.address.load(Ordering::Relaxed);
+        address.wrapping_add(from)..address.wrapping_add(to)
+    }
+}
 
 /// A closure without its lifetime.
 #[derive(Clone, Copy)]
@@ -59,6 +90,7 @@ struct Shared {
     handoff: Handoff<Job>,
     panicked: AtomicBool,
     spin: Duration,
+    announced: Announced,
 }
 
 impl Shared {
@@ -74,8 +106,9 @@ impl Shared {
         }
     }
 
-    fn worker(&self) {
+    fn worker(&self, index: usize) {
         let mut seen = 0;
+        let (mut announced, mut ahead) = (0, 0..0);
         loop {
             let started = Instant::now();
             let mut turns = 0u32;
@@ -90,7 +123,18 @@ impl Shared {
                     break;
                 }
                 turns = turns.wrapping_add(1);
-                std::hint::spin_loop();
+                let count = self.announced.count.load(Ordering::Relaxed);
+                if count != announced {
+                    (announced, ahead) = (count, self.announced.of(index));
+                }
+                if ahead.start < ahead.end {
+                    // Two at a time: work that comes meanwhile does not wait.
+                    prefetch_address(ahead.start);
+                    prefetch_address(ahead.start + 64);
+                    ahead.start += 128;
+                } else {
+                    std::hint::spin_loop();
+                }
                 if turns & 0xff == 0 && started.elapsed() > self.spin {
                     self.handoff.sleep(seen, thread::park);
                     break;
@@ -126,12 +170,17 @@ impl ClaimTeam {
 
     /// A team whose workers look for work for `spin` before they park.
     pub fn with_spin(threads: usize, spin: Duration) -> ClaimTeam {
-        let shared = Arc::new(Shared { handoff: Handoff::new(), panicked: AtomicBool::new(false), spin });
+        let shared = Arc::new(Shared {
+            handoff: Handoff::new(),
+            panicked: AtomicBool::new(false),
+            spin,
+            announced: Announced::default(),
+        });
         let workers: Vec<_> = (1..threads.max(1))
             .filter_map(|i| {
                 let shared = shared.clone();
                 // A system that gives no more threads leaves a smaller team, not an error.
-                thread::Builder::new().name(format!("heirloom-{i}")).spawn(move || shared.worker()).ok()
+                thread::Builder::new().name(format!("heirloom-{i}")).spawn(move || shared.worker(i)).ok()
             })
             .collect();
         let handles = workers.iter().map(|w| w.thread().clone()).collect();
@@ -201,6 +250,10 @@ impl ClaimTeam {
 impl Team for ClaimTeam {
     fn threads(&self) -> usize {
         self.workers.len() + 1
+    }
+
+    fn announce(&self, soon: Soon) {
+        self.shared.announced.set(soon);
     }
 
     fn run(&self, tasks: usize, f: &(dyn Fn(usize) + Sync)) {

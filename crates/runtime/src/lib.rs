@@ -52,4 +52,4 @@ pub use run_cx::{InputRef, RunCx};
 pub use session::{Port, Session, StateSlot};
 pub use snapshot::SnapshotError;
 pub use state::{State, StateValues};
-pub use team::{Inline, Team};
+pub use team::{Inline, Soon, Team};

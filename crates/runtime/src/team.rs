@@ -8,6 +8,22 @@ pub trait Team: Send + Sync {
     /// Calls `f` once for each of `0..tasks` and returns when all are done. Any thread may take any task, in
     /// rising order; the caller takes tasks too. Tasks must not start a region of their own.
     fn run(&self, tasks: usize, f: &(dyn Fn(usize) + Sync));
+
+    /// Tells threads without work what will be read next. Only a hint: nothing is read, whatever the address.
+    fn announce(&self, soon: Soon) {
+        let _ = soon;
+    }
+}
+
+/// Bytes that will be read soon, each thread beginning with a contiguous share of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Soon {
+    /// The address of the first.
+    pub address: usize,
+    /// How many there are.
+    pub bytes: usize,
+    /// Bytes of a thread's share.
+    pub share: usize,
 }
 
 /// The caller alone.

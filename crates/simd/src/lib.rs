@@ -12,6 +12,8 @@ mod x86;
 
 pub use isa::{Isa, IsaError, Level};
 pub use portable::Portable;
-pub use simd::{BLOCK, BLOCKS, COARSE, HalfActivations, Kernel, LANE_OF_BLOCK, STEP, Simd, prefetch};
+pub use simd::{
+    BLOCK, BLOCKS, COARSE, HalfActivations, Kernel, LANE_OF_BLOCK, STEP, Simd, prefetch, prefetch_address,
+};
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};

@@ -281,3 +281,12 @@ pub fn prefetch<const FAR: bool>(bytes: &[u8], at: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (bytes, at);
 }
+
+/// Asks for the cache line at this address, wherever it is, to be brought into the second-level cache.
+#[inline(always)]
+pub fn prefetch_address(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    crate::x86::prefetch::<true>(std::ptr::without_provenance(address));
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

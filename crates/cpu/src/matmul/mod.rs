@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use heirloom_formats::{Format, Unpack};
 use heirloom_mem::DType;
-use heirloom_runtime::{CancelToken, Cancelled, Team};
+use heirloom_runtime::{CancelToken, Cancelled, Soon, Team};
 use heirloom_simd::{Isa, Level, STEP};
 use heirloom_types::{Codec, CodecError};
 
@@ -249,6 +249,13 @@ impl Product {
             Some(error) => Err(error.into()),
             None => Ok(cancel.check()?),
         }
+    }
+
+    /// How a weight [n, k] is read with one row of activations.
+    pub(crate) fn soon(&self, weight: &[u8], n: usize, k: usize, threads: usize) -> Soon {
+        let row_bytes = self.row_bytes(k);
+        let share = Shares::share(n, pieces_of_rows(row_bytes), threads) * row_bytes;
+        Soon { address: weight.as_ptr().addr(), bytes: weight.len(), share }
     }
 
     /// Row `row` of a weight [n, k] as floats.

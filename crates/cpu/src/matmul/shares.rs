@@ -30,17 +30,25 @@ impl Shares {
     /// # Panics
     /// When `n` does not fit 32 bits.
     pub(super) fn new(n: usize, pieces: Pieces, threads: usize) -> Shares {
-        let n = u32::try_from(n).expect("rows of a matrix");
+        let share = Shares::share(n, pieces, threads);
+        let workers = Shares::count(n, pieces, threads);
         let least = pieces.least.max(1);
-        let workers = threads.min((n as usize).div_ceil(least)).clamp(1, MOST);
-        // Whole multiples of `least`, so that steps stay where registers want them.
-        let share = (n as usize).div_ceil(workers).next_multiple_of(least);
+        let n = u32::try_from(n).expect("rows of a matrix");
         let bound = |worker: usize| (worker * share).min(n as usize) as u32;
         let left = std::array::from_fn(|worker| {
             let range = if worker < workers { (bound(worker), bound(worker + 1)) } else { (0, 0) };
             AtomicU64::new(packed(range))
         });
         Shares { left, workers, pieces: Pieces { step: pieces.step.max(1), least } }
+    }
+
+    fn count(n: usize, pieces: Pieces, threads: usize) -> usize {
+        threads.min(n.div_ceil(pieces.least.max(1))).clamp(1, MOST)
+    }
+
+    /// Rows of a share: a multiple of the least, so that steps stay where registers want them.
+    pub(super) fn share(n: usize, pieces: Pieces, threads: usize) -> usize {
+        n.div_ceil(Shares::count(n, pieces, threads)).next_multiple_of(pieces.least.max(1))
     }
 
     /// How many shares there are.
