@@ -31,6 +31,7 @@ mod movement;
 mod node_lists;
 mod numbers;
 mod onnx;
+mod preview;
 mod product;
 mod q_linear;
 mod quantized;

@@ -2,7 +2,7 @@
 
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelSpec};
 
-use crate::{encoded, microsoft, ml, onnx, training};
+use crate::{encoded, microsoft, ml, onnx, preview, training};
 
 /// Modules of one operator each, and the list of their kernels.
 macro_rules! operators {
@@ -15,8 +15,8 @@ macro_rules! operators {
 }
 pub(crate) use operators;
 
-const TABLES: [&[KernelSpec]; 5] =
-    [onnx::KERNELS, encoded::KERNELS, ml::KERNELS, microsoft::KERNELS, training::KERNELS];
+const TABLES: [&[KernelSpec]; 6] =
+    [onnx::KERNELS, encoded::KERNELS, ml::KERNELS, microsoft::KERNELS, preview::KERNELS, training::KERNELS];
 
 const COUNT: usize = {
     let (mut count, mut table) = (0, 0);

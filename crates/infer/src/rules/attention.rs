@@ -10,6 +10,17 @@ pub(super) const RULES: &[Rule] = &[("Attention", attention), ("RotaryEmbedding"
 pub(super) const MICROSOFT: &[Rule] =
     &[("GroupQueryAttention", group_query), ("MultiHeadAttention", multi_head), ("RotaryEmbedding", rotary)];
 
+pub(super) const PREVIEW: &[Rule] = &[("FlexAttention", flex)];
+
+/// Inputs query, key, value, all of four axes.
+fn flex(cx: &mut Cx<'_>) -> Outcome {
+    let dtype = cx.dtype(0)?;
+    let q = heads(cx, 0, None)?;
+    let v = heads(cx, 2, None)?;
+    cx.set(0, dtype, Some(vec![q.batch, q.heads, q.length, v.size]));
+    Ok(())
+}
+
 fn rotary(cx: &mut Cx<'_>) -> Outcome {
     let TensorFact { dtype, dims } = cx.tensor(0)?.clone();
     cx.set_fact(0, Fact::tensor(dtype, dims));

@@ -45,6 +45,7 @@ type Family = (&'static str, &'static [Rule]);
 const FAMILIES: &[Family] = &[
     ("", attention::RULES),
     ("com.microsoft", attention::MICROSOFT),
+    ("ai.onnx.preview", attention::PREVIEW),
     ("", conv::RULES),
     ("com.microsoft", conv::MICROSOFT),
     ("", elementwise::RULES),

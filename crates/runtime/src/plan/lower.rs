@@ -233,6 +233,9 @@ impl<'m> Lowering<'m> {
         if let Some(function) = function {
             return self.call(scope, &node, function, &inputs, block);
         }
+        if node.domain == "ai.onnx.preview" && node.op_type == "FlexAttention" {
+            return self.flex_attention(scope, &node, &label, &inputs, block);
+        }
         if plain_domain(&node.domain).is_empty() {
             match &*node.op_type {
                 "Identity" if inputs.len() == 1 && node.outputs.len() == 1 => {
@@ -264,7 +267,7 @@ impl<'m> Lowering<'m> {
     }
 
     /// The step of a node; a fault was noted where there is no work.
-    fn push(
+    pub(super) fn push(
         &mut self,
         scope: &mut Scope<'_>,
         node: &Node,
@@ -307,7 +310,7 @@ impl<'m> Lowering<'m> {
         });
     }
 
-    fn kernel(
+    pub(super) fn kernel(
         &mut self,
         scope: &Scope<'_>,
         node: &Node,

@@ -6,6 +6,7 @@
 mod choose;
 mod constant;
 mod control;
+mod flex_attention;
 pub(crate) mod lower;
 mod nested;
 mod scope;

@@ -51,20 +51,17 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The block of a body; its parameters are the body's inputs. Its outputs become `outputs` of the graph around,
-    /// where it runs at most once.
-    pub(super) fn body(
+    /// The scope of a body, with what it captures.
+    pub(super) fn enter<'g, 's: 'g>(
         &mut self,
-        scope: &mut Scope<'_>,
+        scope: &mut Scope<'s>,
         label: &Label,
-        graph: &Graph,
-        outputs: &[Option<ValueId>],
-    ) -> Result<LBlock, SessionError> {
+        graph: &'g Graph,
+    ) -> Result<Scope<'g>, SessionError> {
         if self.depth >= DEPTH {
             return Err(SessionError::Nesting { what: "node", name: label.name.to_string(), limit: DEPTH });
         }
         let mut inner = Scope::new(graph, scope.opsets, scope.call, format!("{}/", label.name));
-        inner.retain(scope, outputs);
         for capture in graph.captures() {
             match self.operand(scope, capture.outer)? {
                 Some(operand) => inner.set(capture.inner, operand),
@@ -78,6 +75,20 @@ impl Lowering<'_> {
                 }
             }
         }
+        Ok(inner)
+    }
+
+    /// The block of a body; its parameters are the body's inputs. Its outputs become `outputs` of the graph around,
+    /// where it runs at most once.
+    pub(super) fn body(
+        &mut self,
+        scope: &mut Scope<'_>,
+        label: &Label,
+        graph: &Graph,
+        outputs: &[Option<ValueId>],
+    ) -> Result<LBlock, SessionError> {
+        let mut inner = self.enter(scope, label, graph)?;
+        inner.retain(scope, outputs);
         let mut block = LBlock::default();
         for &input in graph.inputs() {
             let reg = self.reg(facts(graph.shared_name(input), graph.value_type(input)));
