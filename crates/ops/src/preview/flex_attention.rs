@@ -137,7 +137,8 @@ fn probabilities<P: Real>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let rows = scores.as_slice::<P>()?.chunks_exact(k[2]);
         for (to, from) in out.elements_mut::<P>().chunks_exact_mut(k[2]).zip(rows) {
             cx.cancel().check()?;
-            let greatest = from.iter().map(|v| v.widen()).fold(P::Wide::from_f32(f32::NEG_INFINITY), Wide::larger);
+            let greatest =
+                from.iter().map(|v| v.widen()).fold(P::Wide::from_f32(f32::NEG_INFINITY), Wide::larger);
             let powers: Vec<_> = from.iter().map(|v| (v.widen() - greatest).exp()).collect();
             let sum = powers.iter().fold(P::Wide::ZERO, |sum, &power| sum + power);
             to.iter_mut().zip(powers).for_each(|(to, power)| *to = P::narrow(power / sum));
@@ -171,7 +172,8 @@ fn output<T: Real, P: Real>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         cx.set(0, out.freeze());
         return Ok(());
     }
-    let from: Vec<_> = values.as_slice::<T>()?.iter().map(|v| P::Wide::from_f64(v.widen().to_f64())).collect();
+    let from: Vec<_> =
+        values.as_slice::<T>()?.iter().map(|v| P::Wide::from_f64(v.widen().to_f64())).collect();
     let given = given.as_slice::<P>()?;
     let mut sums = vec![P::Wide::ZERO; size];
     for (row, to) in out.elements_mut::<T>().chunks_exact_mut(size).enumerate() {
