@@ -39,6 +39,8 @@ activations! {
     TANH: "Tanh" since 6, |_a| [0.0, 0.0], tanh;
     /// The error function.
     ERF: "Erf" since 9, |_a| [0.0, 0.0], erf;
+    /// `x * normal distribution(x)`, or its approximation by tanh.
+    GELU: "Gelu" since 20, |a| [f32::from(u8::from(a.opt_string("approximate")? == Some(b"tanh"))), 0.0], gelu;
     /// `max(x, 0)`
     RELU: "Relu" since 6, |_a| [0.0, 0.0], relu;
     /// `x`, below 0 `alpha * x`
@@ -168,6 +170,16 @@ functions! {
         let small = s.mul(series, s.max(s.min(v, one), s.splat(-1.0)));
         let large = s.zero_below(magnitude, s.splat(0.5), one);
         s.fma(large, s.mul(sign, s.sub(one, tail)), s.mul(s.sub(one, large), small))
+    }
+    gelu, GeluMap: |s, v, p| {
+        let share = if p[0] == 0.0 {
+            ErfMap(p).of(s, s.mul(v, s.splat(std::f32::consts::FRAC_1_SQRT_2)))
+        } else {
+            // sqrt(2 / pi) * (v + 0.044715 v^3)
+            let cubic = s.mul(v, s.fma(s.mul(v, v), s.splat(0.044_715), s.splat(1.0)));
+            TanhMap(p).of(s, s.mul(cubic, s.splat(0.797_884_56)))
+        };
+        s.mul(s.mul(v, s.splat(0.5)), s.add(share, s.splat(1.0)))
     }
     relu, ReluMap: |s, v, _p| { s.max(s.splat(0.0), v) }
     leaky_relu, LeakyReluMap: |s, v, p| {

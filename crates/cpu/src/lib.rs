@@ -32,6 +32,7 @@ pub const KERNELS: &[KernelSpec] = &[
     dense::GEMM,
     linear::GEMM,
     activation::ERF,
+    activation::GELU,
     activation::HARD_SIGMOID,
     activation::HARD_SWISH,
     activation::LEAKY_RELU,

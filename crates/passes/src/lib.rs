@@ -4,6 +4,7 @@
 pub mod bind;
 mod evaluate;
 pub mod lower;
+mod message;
 pub mod pass;
 
 pub use evaluate::Evaluate;

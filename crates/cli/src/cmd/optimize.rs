@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// The model to write
     #[arg(required_unless_present = "list")]
     output: Option<PathBuf>,
-    /// Only this pass; may be given several times [default: all]
+    /// Only this pass; may be given several times [default: all but those that the list marks]
     #[arg(long, value_name = "NAME")]
     pass: Vec<String>,
     /// List the passes
@@ -36,9 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let (Some(path), Some(output)) = (&args.model, &args.output) else {
-        PASSES
-            .iter()
-            .for_each(|pass| out::line(&format!("{}: {}; then: {}", pass.name, pass.about, pass.ensures)));
+        PASSES.iter().for_each(|pass| out::line(&line(pass)));
         return Ok(ExitCode::SUCCESS);
     };
     let unknown = args.pass.iter().find(|name| !PASSES.iter().any(|pass| pass.name == **name));
@@ -49,7 +47,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let passes: Vec<Pass> = PASSES
         .iter()
         .copied()
-        .filter(|pass| args.pass.is_empty() || args.pass.iter().any(|it| it == pass.name))
+        .filter(|pass| match args.pass.is_empty() {
+            true => pass.by_default,
+            false => args.pass.iter().any(|it| it == pass.name),
+        })
         .collect();
     let open = args.external_root.iter().fold(OpenOptions::default(), |open, root| open.external_root(root));
     let model = Model::open(path, &open)?;
@@ -61,15 +62,30 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     for report in reports {
         if args.json {
             out::json(&json!({
-                "pass": report.name, "nodes_removed": report.nodes, "constants_removed": report.constants,
-                "constants_made": report.made,
+                "pass": report.name, "nodes_removed": report.nodes, "nodes_made": report.put,
+                "constants_removed": report.constants, "constants_made": report.made, "opset": report.opset,
             }));
         } else {
-            out::line(&format!(
-                "{}: {} nodes and {} constants dropped, {} constants made",
-                report.name, report.nodes, report.constants, report.made
-            ));
+            let mut line = format!(
+                "{}: {} nodes became {}, {} constants dropped, {} made",
+                report.name, report.nodes, report.put, report.constants, report.made
+            );
+            if let Some(opset) = report.opset {
+                line += &format!(", operator set raised to {opset}");
+            }
+            out::line(&line);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn line(pass: &Pass) -> String {
+    let mut line = format!("{}: {}; then: {}", pass.name, pass.about, pass.ensures);
+    if !pass.exact {
+        line += "; results are rounded otherwise";
+    }
+    if !pass.by_default {
+        line += "; only when named";
+    }
+    line
 }

@@ -3,7 +3,6 @@
 
 mod decoder;
 mod losses;
-mod proto;
 mod weights;
 
 use heirloom_graph::Model;

@@ -9,9 +9,9 @@ use heirloom_types::{Affine, EncodedValue, Layout, TensorType, tensor_to_proto};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decoder::{self, Standard};
-use super::proto::{int, node};
 use super::{LowerError, Weights};
 use crate::Evaluate;
+use crate::message::{self, all_names, int, node};
 
 /// What a value becomes: constants, and nodes that make it of them.
 #[derive(Default)]
@@ -85,13 +85,7 @@ impl<'m> Lowering<'m> {
 
     /// A name that nothing has.
     fn fresh(&mut self, name: &str, part: &str) -> String {
-        let mut fresh = format!("{name}.{part}");
-        let mut number = 0;
-        while !self.names.insert(fresh.clone()) {
-            number += 1;
-            fresh = format!("{name}.{part}_{number}");
-        }
-        fresh
+        message::fresh(&mut self.names, name, part)
     }
 
     fn opset(&self) -> i64 {
@@ -226,12 +220,4 @@ fn constant(tensor: &Tensor, name: &str) -> Result<TensorProto, LowerError> {
 fn has_encoded(graph: &Graph) -> bool {
     graph.initializers().any(|(_, it)| matches!(it, Initializer::Encoded(_)))
         || graph.nodes().iter().any(|node| node.bodies().any(|body| has_encoded(body)))
-}
-
-fn all_names(graph: &Graph, names: &mut FxHashSet<String>) {
-    names.extend(graph.values().map(|value| String::from(graph.value_name(value))));
-    graph.nodes().iter().for_each(|node| {
-        names.insert(node.name.clone());
-        node.bodies().for_each(|body| all_names(body, names));
-    });
 }

@@ -5,24 +5,24 @@ use rustc_hash::FxHashMap;
 
 use super::PassCx;
 use super::constants::is_random;
-use super::edits::{Edits, View};
+use super::edits::Edits;
+use super::view::View;
 
-pub(super) fn run(cx: &PassCx<'_>, view: &View<'_>) -> Edits {
+pub(super) fn run(_cx: &PassCx<'_>, view: &View<'_>) -> Edits {
     let mut edits = Edits::default();
-    let Some(proto) = cx.model.proto().graph() else { return edits };
     let mut seen: FxHashMap<String, Vec<usize>> = FxHashMap::default();
     for (id, node) in view.graph.ordered() {
         if is_random(node) || node.bodies().next().is_some() || !node.outputs.iter().any(Option::is_some) {
             continue;
         }
         // Readers of an output that keeps its name cannot read another one.
-        let message = &proto.node()[id.0 as usize];
+        let message = &view.nodes[id.0 as usize];
         let key = format!("{}:{}:{}:{:?}", node.domain, node.op_type, node.overload, message.input());
         let same = seen.entry(key).or_default();
-        let first = same.iter().copied().find(|&at| is_same(&proto.node()[at], message));
+        let first = same.iter().copied().find(|&at| is_same(&view.nodes[at], message));
         match first {
             Some(first) if node.outputs.iter().flatten().all(|value| !view.named.contains(value)) => {
-                let pairs = proto.node()[first].output().iter().zip(message.output().iter());
+                let pairs = view.nodes[first].output().iter().zip(message.output().iter());
                 pairs.filter(|(_, own)| !own.is_empty()).for_each(|(kept, own)| edits.replace(own, kept));
                 edits.remove_node(id);
             }

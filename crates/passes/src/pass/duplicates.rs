@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 
 use super::PassCx;
 use super::constants::constant;
-use super::edits::{Edits, View};
+use super::edits::Edits;
+use super::view::View;
 
 pub(super) fn run(_cx: &PassCx<'_>, view: &View<'_>) -> Edits {
     let graph = view.graph;

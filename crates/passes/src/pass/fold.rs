@@ -1,29 +1,31 @@
 //! What follows from constants and known shapes.
 
-use heirloom_graph::{AttrValue, Initializer, NodeId};
-use heirloom_infer::{Elem, InferOptions, ShapesContext};
+use heirloom_graph::{AttrValue, NodeId};
+use heirloom_infer::Elem;
 use heirloom_mem::{DType, Tensor};
 use heirloom_types::{Value, tensor_to_proto};
 use rustc_hash::FxHashMap;
 
 use super::PassCx;
-use super::constants::{constant, is_random};
-use super::edits::{Edits, View};
+use super::constants::is_random;
+use super::edits::Edits;
+use super::view::View;
 
 pub(super) fn run(cx: &PassCx<'_>, view: &View<'_>) -> Edits {
     let graph = view.graph;
     let mut edits = Edits::default();
-    let shapes = ShapesContext::infer(cx.model, &InferOptions::default());
     let mut known: FxHashMap<heirloom_graph::ValueId, Value> = FxHashMap::default();
     for (id, node) in graph.ordered() {
         let plain = node.outputs.iter().flatten().all(|value| !view.named.contains(value));
         let is_local = cx.model.function(&node.domain, &node.op_type, &node.overload).is_some();
+        // Within a function a constant is a node.
+        let plain = plain && !(view.is_function() && node.op_type == "Constant");
         if !plain || is_random(node) || is_local || node.bodies().next().is_some() || node.outputs.is_empty()
         {
             continue;
         }
         let by_shape: Option<Vec<Value>> =
-            node.outputs.iter().map(|it| it.and_then(|it| elements(shapes.main().fact(it)))).collect();
+            node.outputs.iter().map(|it| it.and_then(|it| elements(view.fact(it)?))).collect();
         let values = match by_shape {
             Some(values) => Some(values),
             None => compute(cx, view, id, &known),
@@ -83,10 +85,7 @@ fn compute(
                 let value = match known.get(input) {
                     Some(value) => value.clone(),
                     // Encoded constants stay encoded: that is what they are for.
-                    None => match constant(view.graph, *input)? {
-                        Initializer::Tensor(tensor) => Value::Tensor(tensor.clone()),
-                        _ => return None,
-                    },
+                    None => Value::Tensor(view.constant(*input)?),
                 };
                 given = given.saturating_add(value.payload_bytes());
                 Some(value)
@@ -97,14 +96,14 @@ fn compute(
     if node.op_type == "Constant" {
         return match node.attributes.get("value") {
             Some(AttrValue::Tensor(tensor)) => Some(vec![Value::Tensor(tensor.clone())]),
-            _ => cx.evaluate?.node(node, cx.model.opset(&node.domain)?, &inputs).ok(),
+            _ => cx.evaluate?.node(node, view.version(&node.domain)?, &inputs).ok(),
         };
     }
     // Codes that are expanded, or large products, are not worth their bytes or time.
     if matches!(&*node.op_type, "DequantizeLinear") || given > (64 << 20) {
         return None;
     }
-    let values = cx.evaluate?.node(node, cx.model.opset(&node.domain)?, &inputs).ok()?;
+    let values = cx.evaluate?.node(node, view.version(&node.domain)?, &inputs).ok()?;
     let bytes = values.iter().map(Value::payload_bytes).fold(0usize, usize::saturating_add);
     (bytes <= most).then_some(values)
 }

@@ -1,7 +1,8 @@
 //! Nodes that pass their input on.
 
 use super::PassCx;
-use super::edits::{Edits, View};
+use super::edits::Edits;
+use super::view::View;
 
 pub(super) fn run(_cx: &PassCx<'_>, view: &View<'_>) -> Edits {
     let graph = view.graph;
