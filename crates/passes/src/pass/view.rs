@@ -177,12 +177,14 @@ impl<'a> View<'a> {
     /// The one number that a constant holds, and its rank.
     pub(super) fn number(&self, value: ValueId) -> Option<(f64, usize)> {
         let tensor = self.constant(value).filter(|tensor| tensor.len() == 1)?;
+        let bytes = tensor.dense_bytes()?;
+        // Payloads lie anywhere in the file, at any alignment.
         let number = match tensor.dtype() {
-            DType::Float => tensor.as_slice::<f32>().ok()?[0].into(),
-            DType::Double => tensor.as_slice::<f64>().ok()?[0],
-            DType::Float16 => tensor.as_slice::<half::f16>().ok()?[0].to_f64(),
-            DType::BFloat16 => tensor.as_slice::<half::bf16>().ok()?[0].to_f64(),
-            DType::Int64 => tensor.as_slice::<i64>().ok()?[0] as f64,
+            DType::Float => f32::from_le_bytes(bytes.try_into().ok()?).into(),
+            DType::Double => f64::from_le_bytes(bytes.try_into().ok()?),
+            DType::Float16 => half::f16::from_le_bytes(bytes.try_into().ok()?).to_f64(),
+            DType::BFloat16 => half::bf16::from_le_bytes(bytes.try_into().ok()?).to_f64(),
+            DType::Int64 => i64::from_le_bytes(bytes.try_into().ok()?) as f64,
             _ => return None,
         };
         Some((number, tensor.shape().len()))
@@ -191,7 +193,8 @@ impl<'a> View<'a> {
     /// The integers that a value holds, constants or known by shapes.
     pub(super) fn ints(&self, value: ValueId) -> Option<Vec<i64>> {
         if let Some(tensor) = self.constant(value) {
-            return tensor.as_slice::<i64>().ok().map(Vec::from);
+            let bytes = tensor.dense_bytes().filter(|_| tensor.dtype() == DType::Int64)?;
+            return Some(bytes.as_chunks::<8>().0.iter().map(|it| i64::from_le_bytes(*it)).collect());
         }
         let number = |elem: &Option<Elem>| match elem {
             Some(Elem::Int(expr)) => expr.as_number(),
