@@ -1,9 +1,11 @@
 //! `DequantizeLinear` of 8-bit codes; those of constants are kept where the session keeps prepared objects.
+#![allow(unsafe_code)]
 
 use heirloom_mem::{DType, Shape, Tensor};
-use heirloom_runtime::{Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx};
+use heirloom_runtime::{Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx, Team};
 use heirloom_types::Value;
 
+use crate::disjoint::DisjointMut;
 use crate::fallback::{Portable, are_float, may_be_float};
 use crate::integers::code;
 
@@ -107,6 +109,11 @@ impl Kernel for Dequantize {
             }
         }
         let mut out = cx.alloc(DType::Float, &shape)?;
+        if inner == 1 && extent > 1 {
+            rows(cx.team(), codes, scales, zeros, signed, out.elements_mut());
+            cx.set(0, out.freeze());
+            return Ok(());
+        }
         for ((codes, scale, zero), to) in runs().zip(out.elements_mut::<f32>().chunks_mut(inner.max(1))) {
             let pairs = to.iter_mut().zip(codes);
             if signed {
@@ -118,4 +125,38 @@ impl Kernel for Dequantize {
         cx.set(0, out.freeze());
         Ok(())
     }
+}
+
+/// Codes per task.
+const PIECE: usize = 16384;
+
+/// Rows of codes that have a scale for each column.
+fn rows(
+    team: &dyn Team,
+    codes: &[u8],
+    scales: &[f32],
+    zeros: Option<&[u8]>,
+    signed: bool,
+    out: &mut [f32],
+) {
+    let width = scales.len();
+    let zeros: Vec<f32> = match zeros {
+        Some(zeros) => zeros.iter().map(|&zero| code(zero, signed)).collect(),
+        None => vec![0.0; width],
+    };
+    let step = (PIECE / width).max(1) * width;
+    let to = DisjointMut::new(out);
+    team.run(codes.len().div_ceil(step), &|task| {
+        let range = task * step..((task + 1) * step).min(codes.len());
+        // SAFETY: each piece is written by one task.
+        let to = unsafe { to.part(range.clone()) };
+        for (codes, to) in codes[range].chunks(width).zip(to.chunks_mut(width)) {
+            let all = to.iter_mut().zip(codes).zip(scales.iter().zip(&zeros));
+            if signed {
+                all.for_each(|((t, &c), (scale, zero))| *t = (f32::from(c.cast_signed()) - zero) * scale);
+            } else {
+                all.for_each(|((t, &c), (scale, zero))| *t = (f32::from(c) - zero) * scale);
+            }
+        }
+    });
 }

@@ -6,6 +6,7 @@
 //! nothing. A new pass is a file and a line in [`PASSES`], which enrols it in the tests.
 
 mod apply;
+mod codes;
 mod common;
 mod constants;
 mod dead;
@@ -164,6 +165,13 @@ pub const PASSES: &[Pass] = &[
         "keeps one of several nodes that compute the same",
         "no two deterministic nodes of one graph with one operator, inputs and attributes",
     ),
+    Pass::new(
+        "codes",
+        codes::run,
+        "recognizes DequantizeLinear of constant codes that are cast and multiplied by scales",
+        "no DequantizeLinear of INT8 constants that is written out",
+    )
+    .raising(),
     Pass::new(
         "n-bits",
         quantized::n_bits,
