@@ -177,7 +177,7 @@ functions! {
         } else {
             // sqrt(2 / pi) * (v + 0.044715 v^3)
             let cubic = s.mul(v, s.fma(s.mul(v, v), s.splat(0.044_715), s.splat(1.0)));
-            TanhMap(p).of(s, s.mul(cubic, s.splat(0.797_884_56)))
+            TanhMap(p).of(s, s.mul(cubic, s.splat(std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::FRAC_1_SQRT_2)))
         };
         s.mul(s.mul(v, s.splat(0.5)), s.add(share, s.splat(1.0)))
     }

@@ -131,14 +131,7 @@ impl Kernel for Dequantize {
 const PIECE: usize = 16384;
 
 /// Rows of codes that have a scale for each column.
-fn rows(
-    team: &dyn Team,
-    codes: &[u8],
-    scales: &[f32],
-    zeros: Option<&[u8]>,
-    signed: bool,
-    out: &mut [f32],
-) {
+fn rows(team: &dyn Team, codes: &[u8], scales: &[f32], zeros: Option<&[u8]>, signed: bool, out: &mut [f32]) {
     let width = scales.len();
     let zeros: Vec<f32> = match zeros {
         Some(zeros) => zeros.iter().map(|&zero| code(zero, signed)).collect(),

@@ -67,7 +67,7 @@ pub(super) fn set_opset(proto: &mut ModelProto, function: Option<usize>, version
 }
 
 fn body_at<'p>(
-    nodes: &'p mut Vec<NodeProto>,
+    nodes: &'p mut [NodeProto],
     way: &[(usize, usize, Option<usize>)],
 ) -> Option<&'p mut GraphProto> {
     let ((node, attribute, which), rest) = way.split_first()?;

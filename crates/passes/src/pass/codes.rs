@@ -20,9 +20,9 @@ pub(super) fn run(cx: &PassCx<'_>, view: &View<'_>) -> Edits {
         return edits;
     }
     for (id, product) in view.graph.ordered() {
-        let found = pair(product).filter(|_| is_standard(product, "Mul")).and_then(|pairs| {
-            pairs.into_iter().find_map(|(cast, scale)| codes(view, cast, scale))
-        });
+        let found = pair(product)
+            .filter(|_| is_standard(product, "Mul"))
+            .and_then(|pairs| pairs.into_iter().find_map(|(cast, scale)| codes(view, cast, scale)));
         let (Some(found), Some(out)) = (found, output(view, id)) else { continue };
         let name = cx.fresh(view.name(found.scale), "scale");
         let Ok(scale) = tensor_to_proto(&found.scales, &name) else { continue };
@@ -56,7 +56,9 @@ fn codes(view: &View<'_>, value: ValueId, scale: ValueId) -> Option<Codes> {
     let mut axes = scales.shape().iter().enumerate().filter(|(_, extent)| **extent != 1);
     let (axis, count) = match (axes.next(), axes.next()) {
         (None, _) => (None, None),
-        (Some((at, &extent)), None) if tensor.shape()[skipped + at] == extent => (Some(skipped + at), Some(extent)),
+        (Some((at, &extent)), None) if tensor.shape()[skipped + at] == extent => {
+            (Some(skipped + at), Some(extent))
+        }
         _ => return None,
     };
     let scales = scales.reshape(count.as_slice()).ok()?;

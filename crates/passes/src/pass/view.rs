@@ -154,8 +154,7 @@ impl<'a> View<'a> {
         if self.graph.is_constant(value) {
             return self.graph.initializer(value);
         }
-        let (capture, around) =
-            (self.graph.captures().iter().find(|it| it.inner == value)?, self.around?);
+        let (capture, around) = (self.graph.captures().iter().find(|it| it.inner == value)?, self.around?);
         around.initializer(capture.outer)
     }
 

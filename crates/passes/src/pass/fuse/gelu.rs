@@ -54,7 +54,13 @@ fn tail(view: &View<'_>, x: ValueId, value: ValueId) -> Option<(Vec<NodeId>, boo
         [sum] => {
             let add = view.inner_by(sum, "Add")?;
             let [Some(a), Some(b)] = add.inputs[..] else { return None };
-            let term = if a == x { b } else if b == x { a } else { return None };
+            let term = if a == x {
+                b
+            } else if b == x {
+                a
+            } else {
+                return None;
+            };
             let mut nodes = power(view, x, term, 3)?;
             nodes.push(view.graph.producer(sum)?);
             nodes

@@ -19,7 +19,9 @@ pub(in super::super) fn run(cx: &PassCx<'_>, view: &View<'_>) -> Edits {
         return edits;
     }
     for (id, _) in view.graph.ordered() {
-        let Some((x, centered)) = normalized(view, id).and_then(|it| deviation(view, id, it)) else { continue };
+        let Some((x, centered)) = normalized(view, id).and_then(|it| deviation(view, id, it)) else {
+            continue;
+        };
         let Some(count) = trailing(view, x, &centered.axes) else { continue };
         let out = view.graph.node(id).outputs.first().copied().flatten();
         let Some((scaled, scale)) = out.and_then(|out| then(view, out, "Mul")) else { continue };

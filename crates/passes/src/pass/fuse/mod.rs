@@ -14,8 +14,8 @@ use heirloom_graph::{Node, NodeId, ValueId};
 use heirloom_proto::NodeProto;
 
 use super::edits::Edits;
-pub(super) use super::view::is_standard;
 use super::view::View;
+pub(super) use super::view::is_standard;
 
 /// A product, quotients by numbers included, as its factors.
 #[derive(Debug, Default)]

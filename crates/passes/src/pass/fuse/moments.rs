@@ -65,12 +65,7 @@ fn powered(view: &View<'_>, value: ValueId, by: f64) -> Option<ValueId> {
     (exponent == by && is_flat(view, rank, base)).then_some(base)
 }
 
-fn mean_of_squares(
-    view: &View<'_>,
-    x: ValueId,
-    sum: ValueId,
-    mut nodes: Vec<NodeId>,
-) -> Option<Normalized> {
+fn mean_of_squares(view: &View<'_>, x: ValueId, sum: ValueId, mut nodes: Vec<NodeId>) -> Option<Normalized> {
     let (mean, epsilon, add) = plus(view, sum)?;
     let (squares, axes) = mean_over(view, view.inner_by(mean, "ReduceMean")?)?;
     let base = powered(view, squares, 2.0).or_else(|| {

@@ -44,7 +44,8 @@ fn rotation(view: &View<'_>, straight: ValueId, turned: ValueId) -> Option<Rotat
             if doubled(view, sin, "Sin") != Some((angles, interleaved)) {
                 continue;
             }
-            let turned_nodes = if interleaved { neighbours(view, x, rotated) } else { halves(view, x, rotated) };
+            let turned_nodes =
+                if interleaved { neighbours(view, x, rotated) } else { halves(view, x, rotated) };
             let Some(mut nodes) = turned_nodes else { continue };
             nodes.extend([view.graph.producer(straight)?, view.graph.producer(turned)?]);
             return (view.rank(x) == Some(4)).then_some(Rotation { x, angles, interleaved, nodes });
@@ -114,7 +115,8 @@ fn halves(view: &View<'_>, x: ValueId, rotated: ValueId) -> Option<Vec<NodeId>> 
         return None;
     };
     let upper = only(view.inner_by(a, "Neg")?)?;
-    let fits = part(view, x, upper) == Some((size / 2, size, 1)) && part(view, x, b) == Some((0, size / 2, 1));
+    let fits =
+        part(view, x, upper) == Some((size / 2, size, 1)) && part(view, x, b) == Some((0, size / 2, 1));
     let all = [rotated, a, upper, b].map(|value| view.graph.producer(value));
     fits.then(|| all.into_iter().collect())?
 }

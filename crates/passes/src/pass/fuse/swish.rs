@@ -15,7 +15,9 @@ pub(in super::super) fn run(cx: &PassCx<'_>, view: &View<'_>) -> Edits {
         return edits;
     }
     for (id, _) in view.graph.ordered() {
-        let Some(all) = product(view, id).filter(|it| it.number == 1.0 && it.nodes.len() == 1) else { continue };
+        let Some(all) = product(view, id).filter(|it| it.number == 1.0 && it.nodes.len() == 1) else {
+            continue;
+        };
         let found = all.values.iter().find_map(|x| {
             let gate = all.other(*x)?;
             let inside = only(view.inner_by(gate, "Sigmoid")?)?;

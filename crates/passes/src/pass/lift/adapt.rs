@@ -71,8 +71,9 @@ pub(super) const ADAPTERS: &[Adapter] = &[
         let value = match attribute(view, id, "value") {
             None => true,
             Some(AttrValue::Float(value)) if *value == 0.0 => true,
-            Some(AttrValue::Float(value)) => number(cx, view, id, edits, "value", *value)
-                .is_some_and(|name| put_input(node, 2, &name)),
+            Some(AttrValue::Float(value)) => {
+                number(cx, view, id, edits, "value", *value).is_some_and(|name| put_input(node, 2, &name))
+            }
             Some(_) => false,
         };
         drop_attribute(node, "value");
@@ -177,7 +178,11 @@ fn put_input(node: &mut NodeProto, at: usize, name: &str) -> bool {
     while node.input().len() < at {
         node.input_mut().push("");
     }
-    if node.input().len() == at { node.input_mut().push(name) } else { node.input_mut().set(at, name) }
+    if node.input().len() == at {
+        node.input_mut().push(name)
+    } else {
+        node.input_mut().set(at, name)
+    }
     true
 }
 

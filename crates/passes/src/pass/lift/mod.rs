@@ -102,9 +102,9 @@ pub(super) fn wanted(model: &Model, all: &[(Place, Edits)]) -> FxHashMap<Option<
 /// Whether all nodes of a graph mean the same in two versions.
 pub(super) fn same(graph: &heirloom_graph::Graph, from: i64, to: i64) -> bool {
     let said_otherwise = |node: &heirloom_graph::Node| {
-        ADAPTERS.iter().any(|it| {
-            (from + 1..=to).contains(&it.version) && it.ops.iter().any(|op| is_standard(node, op))
-        })
+        ADAPTERS
+            .iter()
+            .any(|it| (from + 1..=to).contains(&it.version) && it.ops.iter().any(|op| is_standard(node, op)))
     };
     to <= NEWEST
         && graph
