@@ -73,17 +73,18 @@ fn shapes_fold_equal_nodes_merge_and_what_nobody_reads_goes() {
     let mut model = builder();
     let g = model.graph();
     let x = g.input("x", &float(&["2", "6"])).unwrap();
-    let shape = g.node("Shape").input(&x).output("shape").unwrap();
+    let like = g.input("like", &float(&["3", "4"])).unwrap();
+    let shape = g.node("Shape").input(&like).output("shape").unwrap();
     let a = g.node("Exp").input(&x).output("a").unwrap();
     let b = g.node("Exp").input(&x).output("b").unwrap();
     let sum = g.node("Add").input(&a).input(&b).output("sum").unwrap();
     let y = g.node("Reshape").input(&sum).input(&shape).output("y").unwrap();
     g.node("Log").input(&x).output("unread").unwrap();
-    g.output(&y, &float(&["2", "6"])).unwrap();
+    g.output(&y, &float(&["3", "4"])).unwrap();
     let model = run(open(model));
     assert_eq!(operators(&model), ["Exp", "Add", "Reshape"]);
     let shape = model.graph().initializer(model.graph().value("shape").unwrap()).unwrap().value().unwrap();
-    assert_eq!(shape.as_tensor().unwrap().as_slice::<i64>().unwrap(), [2, 6]);
+    assert_eq!(shape.as_tensor().unwrap().as_slice::<i64>().unwrap(), [3, 4]);
 }
 
 // proves: GB1
