@@ -252,7 +252,8 @@ def test_refcounts_stay_flat_over_ten_thousand_calls():
     gc.collect()
     after = [sys.getrefcount(item) for item in counted]
     assert after == before
-    assert abs(sys.getallocatedblocks() - blocks) < 50
+    # One block kept by each call would be 10,000; the interpreter's own caches come and go by a hundred.
+    assert abs(sys.getallocatedblocks() - blocks) < 500
     np.testing.assert_array_equal(state.values()["s"], 11_000)
 
 

@@ -71,7 +71,7 @@ impl Kernel for Gru {
         let mut all = vec![0.0; e.steps * batch * e.directions * n];
         let (mut kept, mut scaled) = (vec![0.0; batch * n], vec![0.0; batch * n]);
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
-            let (gate_rows, candidate_rows) = (gate_rows.direction(d)?, candidate_rows.direction(d)?);
+            let (gate_rows, candidate_rows) = (gate_rows.direction(d), candidate_rows.direction(d));
             let bias = Start::Column(&biases[d * 2 * width + width + 2 * n..][..n]);
             let hidden = &mut hidden[d * batch * n..][..batch * n];
             for step in 0..e.steps {

@@ -77,7 +77,7 @@ impl Kernel for Lstm {
         let (mut hidden, mut cells) = (e.state_f32(cx, 5)?, e.state_f32(cx, 6)?);
         let mut all = vec![0.0; e.steps * batch * e.directions * n];
         for (d, (_, reverse)) in self.node.directions.iter().enumerate() {
-            let rows = held.direction(d)?;
+            let rows = held.direction(d);
             let peepholes = peepholes.get(d * 3 * n..(d + 1) * 3 * n).unwrap_or(&[]);
             let (hidden, cells) =
                 (&mut hidden[d * batch * n..][..batch * n], &mut cells[d * batch * n..][..batch * n]);

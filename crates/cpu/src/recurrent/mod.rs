@@ -4,7 +4,7 @@ mod cell;
 mod gru;
 mod lstm;
 
-use heirloom_mem::{DType, Tensor};
+use heirloom_mem::DType;
 use heirloom_ops::recurrent::{Activation, Extents, Recurrent};
 use heirloom_runtime::{BuildCx, KernelError, PrepareCx, RunCx};
 use heirloom_types::Value;
@@ -76,12 +76,9 @@ impl Call {
         let (x, w) = (cx.dense(0)?, cx.dense(1)?);
         let w = w.as_slice::<f32>()?;
         let size = self.width * input;
-        let held = match self.reads_lines(panels) {
-            true => None,
-            false => Some(panels.get(cx, directions, (input, self.width), |d| {
-                Box::new(Transposed { data: &w[d * size..][..size], stride: input })
-            })?),
-        };
+        let held = panels.get(cx, directions, (input, self.width), |d| {
+            Box::new(Transposed { data: &w[d * size..][..size], stride: input })
+        })?;
         let each = panel_floats(input, self.width);
         let mut parts = Vec::with_capacity(directions);
         for d in 0..directions {
@@ -94,10 +91,7 @@ impl Call {
                 k: input,
                 a: x.as_slice()?,
                 lda: input,
-                b: match &held {
-                    Some(held) => Right::Packed(&held.floats()[d * each..][..each]),
-                    None => Right::Lines(&w[d * size..][..size], input),
-                },
+                b: Right::Packed(&held.floats()[d * each..][..each]),
                 start: Start::Column(&bias),
                 ldo: self.width,
             };
@@ -105,11 +99,6 @@ impl Call {
             parts.push(part);
         }
         Ok(Inputs { parts })
-    }
-
-    /// Whether weights are read as they lie: panels for so few steps would take longer to make than they save.
-    fn reads_lines(&self, panels: &Panels) -> bool {
-        !panels.claimed() && self.extents.steps * self.extents.batch <= 16
     }
 
     /// Rows `rows` of each direction's R.
@@ -122,19 +111,14 @@ impl Call {
         let hidden = self.extents.hidden;
         let r = cx.dense(2)?;
         let size = self.width * hidden;
-        let held = match self.reads_lines(panels) {
-            true => None,
-            false => {
-                let r = r.as_slice::<f32>()?;
-                Some(panels.get(cx, self.extents.directions, (hidden, rows.len()), |d| {
-                    Box::new(Transposed {
-                        data: &r[d * size + rows.start * hidden..][..rows.len() * hidden],
-                        stride: hidden,
-                    })
-                })?)
-            }
-        };
-        Ok(States { r, held, hidden, size, rows })
+        let r = r.as_slice::<f32>()?;
+        let held = panels.get(cx, self.extents.directions, (hidden, rows.len()), |d| {
+            Box::new(Transposed {
+                data: &r[d * size + rows.start * hidden..][..rows.len() * hidden],
+                stride: hidden,
+            })
+        })?;
+        Ok(States { held, hidden, count: rows.len() })
     }
 
     /// Adds (or sets) the product of states [batch, hidden] with `n` columns of one direction's R.
@@ -154,26 +138,18 @@ impl Call {
     }
 }
 
-/// Some rows of each direction's R: in panels, or as they lie.
+/// Some rows of each direction's R, in panels whether they are kept or not: sums then have the same order, and what
+/// rounds them to 8 bits behind the cell the same steps.
 struct States {
-    r: Tensor,
-    held: Option<Held>,
+    held: Held,
     hidden: usize,
-    /// Elements of a direction.
-    size: usize,
-    rows: std::ops::Range<usize>,
+    count: usize,
 }
 
 impl States {
     /// The rows of one direction.
-    fn direction(&self, d: usize) -> Result<Right<'_>, KernelError> {
-        let count = self.rows.len();
-        if let Some(held) = &self.held {
-            let each = panel_floats(self.hidden, count);
-            return Ok(Right::Packed(&held.floats()[d * each..][..each]));
-        }
-        let r = self.r.as_slice::<f32>()?;
-        let own = &r[d * self.size + self.rows.start * self.hidden..][..count * self.hidden];
-        Ok(Right::Lines(own, self.hidden))
+    fn direction(&self, d: usize) -> Right<'_> {
+        let each = panel_floats(self.hidden, self.count);
+        Right::Packed(&self.held.floats()[d * each..][..each])
     }
 }
