@@ -220,4 +220,34 @@ fn pools_norms_and_activations_agree_with_the_portable_kernel() {
     for op in ["Tanh", "Erf", "Sigmoid", "Relu", "LeakyRelu", "HardSigmoid", "HardSwish"] {
         agree(op, 14, &[], &[Some(&[3, 57])], &[], 1);
     }
+    for approximate in ["none", "tanh"] {
+        let attribute = AttrValue::String(approximate.as_bytes().into());
+        agree("Gelu", 20, &[("approximate", attribute)], &[Some(&[3, 57])], &[], 1);
+    }
+}
+
+#[test]
+fn codes_with_a_scale_for_each_column_are_dequantized_to_the_bit() {
+    // More codes than one task takes.
+    let (rows, columns) = (700usize, 37usize);
+    let codes: Vec<u8> = (0..rows * columns).map(|at| (at * 7 % 256) as u8).collect();
+    let scales: Vec<f32> = (0..columns).map(|at| 0.5 + at as f32).collect();
+    let zeros: Vec<u8> = (0..columns).map(|at| (at * 11 % 256) as u8).collect();
+    let expected: Vec<f32> = codes
+        .iter()
+        .enumerate()
+        .map(|(at, &code)| (f32::from(code) - f32::from(zeros[at % columns])) * scales[at % columns])
+        .collect();
+    let inputs = [
+        Tensor::from_vec(&[rows, columns], codes).unwrap(),
+        Tensor::from_vec(&[columns], scales).unwrap(),
+        Tensor::from_vec(&[columns], zeros).unwrap(),
+    ];
+    let registry = KernelRegistry::new()
+        .with(heirloom_ops::KERNELS.iter().copied())
+        .with(heirloom_cpu::KERNELS.iter().copied());
+    let fed = vec![NodeInput::Fed; 3];
+    let call = NodeCall::new(&registry, "DequantizeLinear", 13, Attributes::default(), fed, 1).unwrap();
+    let out = call.team(Arc::new(ClaimTeam::new(2))).run(inputs.map(Value::from)).unwrap();
+    assert_eq!(out[0].as_tensor().unwrap().as_slice::<f32>().unwrap(), expected);
 }
