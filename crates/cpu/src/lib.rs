@@ -12,6 +12,7 @@ mod gather;
 mod gemm;
 mod integers;
 mod lanes;
+pub mod limits;
 mod linear;
 pub mod matmul;
 mod norm;
@@ -24,6 +25,7 @@ mod team;
 
 use heirloom_runtime::KernelSpec;
 
+pub use heirloom_simd::Isa;
 pub use team::{ClaimTeam, DEFAULT_SPIN};
 
 /// All kernels of this crate, for a [`KernelRegistry`](heirloom_runtime::KernelRegistry).

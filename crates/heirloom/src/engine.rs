@@ -60,6 +60,11 @@ impl Engine {
         self.isa.level()
     }
 
+    /// The proof that the processor has that level, which measurements of it take.
+    pub fn instructions(&self) -> Isa {
+        self.isa
+    }
+
     /// Threads that share a call's work.
     pub fn threads(&self) -> usize {
         self.team.threads()

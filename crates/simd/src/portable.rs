@@ -43,6 +43,8 @@ impl Simd for Portable {
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 2;
     const ROWS: usize = 1;
+    const SHORT_ROW: usize = 0;
+    const SHORT_NEAR: usize = 0;
     const NEAR: usize = 0;
     const FAR: usize = 0;
 

@@ -73,6 +73,11 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Rows of weights, 1 or 2, that one row of activations is best multiplied with side by side.
     const ROWS: usize;
+    /// Rows of fewer bytes lie so close that reading them side by side is one stream, which the processor follows by
+    /// itself: of what comes behind them only [`Simd::SHORT_NEAR`] is brought near.
+    const SHORT_ROW: usize;
+    /// As [`Simd::NEAR`], for rows below [`Simd::SHORT_ROW`].
+    const SHORT_NEAR: usize;
     /// Bytes ahead of the weights in use that are worth bringing into the first-level cache; 0 for none.
     const NEAR: usize;
     /// And into the second-level cache.

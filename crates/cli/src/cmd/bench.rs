@@ -1,5 +1,6 @@
 //! `heirloom bench`: how fast a language model reads and writes.
 
+mod roofline;
 mod states;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// Show where the time goes, by operator; slows the timed calls a little
     #[arg(long)]
     profile: bool,
+    /// Instead, where a token's and the prompt's time goes, beside what memory and processor could do, measured in turns
+    #[arg(long, conflicts_with = "states")]
+    roofline: bool,
     /// Instead, so many states at the same time, each on a thread of its own: `1,4,16` are three measurements
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     states: Vec<usize>,
@@ -107,6 +111,11 @@ fn timed(
     Ok(Phase { rate: tokens as f64 / wall.as_secs_f64(), shares })
 }
 
+/// Ordinary tokens of every vocabulary, different ones so that no row stays in a cache alone.
+fn tokens(count: usize, from: usize) -> Vec<u32> {
+    (from..from + count).map(|i| (i * 7919 % 30_000 + 300) as u32).collect()
+}
+
 pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     let context = args.prompt_tokens.max(args.depth + args.generate + 1) + 1;
     let model = args.model.open_for(Some(context))?;
@@ -121,14 +130,23 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let tokens = |count: usize, from: usize| -> Vec<u32> {
-        // Ordinary tokens of every vocabulary, different ones so that no row stays in a cache alone.
-        (from..from + count).map(|i| (i * 7919 % 30_000 + 300) as u32).collect()
-    };
     // The first calls map pages and make buffers: not what is timed.
     let mut warm = model.conversation()?;
     warm.feed(&tokens(args.prompt_tokens.clamp(2, 32), 0), None)?;
     warm.feed(&tokens(1, 9), None)?;
+    if args.roofline {
+        let task = roofline::Task {
+            prompt: args.prompt_tokens,
+            depth: args.depth,
+            generate: args.generate.max(1),
+        };
+        let all = roofline::measure(&model, &task)?;
+        match args.json {
+            true => out::json(&all),
+            false => roofline::print(&all),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let prefill = if args.prompt_tokens > 0 {
         let mut conversation = model.conversation()?;
         let prompt = tokens(args.prompt_tokens, 0);

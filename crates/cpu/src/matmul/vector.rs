@@ -120,11 +120,19 @@ fn add<S: Simd, U: Unpack, const M: usize>(
     }
 }
 
-/// Brings what is read soon near: `bytes` of `group` from `from` on are read now, all of it in this order.
+/// Brings what is read soon near: `bytes` of `group` from `from` on are read now, all of it in this order; its rows are
+/// `short` where they have fewer than [`Simd::SHORT_ROW`] bytes.
 #[inline(always)]
-fn look_ahead<S: Simd>(group: &[u8], from: usize, bytes: usize) {
-    let mut ahead = from;
-    while ahead < from + bytes {
+fn look_ahead<S: Simd>(group: &[u8], from: usize, bytes: usize, short: bool) {
+    let (mut ahead, end) = (from, from + bytes);
+    if S::SHORT_ROW > 0 && short {
+        while ahead < end {
+            prefetch::<false>(group, S::SHORT_NEAR + ahead);
+            ahead += 64;
+        }
+        return;
+    }
+    while ahead < end {
         if S::NEAR > 0 {
             prefetch::<false>(group, S::NEAR + ahead);
         }
@@ -146,17 +154,18 @@ fn products<S: Simd, U: Unpack, const M: usize, const R: usize>(
     let mut acc = [[s.splat_f32x8(0.0); M]; R];
     let step_bytes = const { U::RECORD_BYTES * (BLOCKS / U::RECORD_BLOCKS) };
     let (steps, rest) = (row_bytes / step_bytes, row_bytes % step_bytes);
+    let short = row_bytes < S::SHORT_ROW;
     let at = |row: usize, step: usize| &group[row * row_bytes + step * step_bytes..][..step_bytes];
     // Each step's sums are completed while the next step is unpacked: the chain from its codes to the accumulators is
     // longer than what the processor looks ahead.
     if steps > 0 {
-        look_ahead::<S>(group, 0, R * step_bytes);
+        look_ahead::<S>(group, 0, R * step_bytes, short);
         let mut pending = [sums::<S, U, M>(s, at(0, 0), x.map(|x| &x[0]), true); R];
         for r in 1..R {
             pending[r] = sums::<S, U, M>(s, at(r, 0), x.map(|x| &x[0]), true);
         }
         for step in 1..steps {
-            look_ahead::<S>(group, R * step * step_bytes, R * step_bytes);
+            look_ahead::<S>(group, R * step * step_bytes, R * step_bytes, short);
             let (last, now) = (x.map(|x| &x[step - 1]), x.map(|x| &x[step]));
             for r in 0..R {
                 let sums = sums::<S, U, M>(s, at(r, step), now, true);
@@ -169,7 +178,7 @@ fn products<S: Simd, U: Unpack, const M: usize, const R: usize>(
         }
     }
     if U::RECORD_BLOCKS == 1 && rest > 0 {
-        look_ahead::<S>(group, R * steps * step_bytes, R * rest);
+        look_ahead::<S>(group, R * steps * step_bytes, R * rest, short);
         let x = x.map(|x| &x[steps]);
         for r in 0..R {
             let rest = &group[r * row_bytes + steps * step_bytes..][..rest];

@@ -247,6 +247,8 @@ impl Simd for Avx2 {
     const TILE: usize = 4;
     const FLOAT_TILE: usize = 6;
     const ROWS: usize = 1;
+    const SHORT_ROW: usize = 0;
+    const SHORT_NEAR: usize = 0;
     const NEAR: usize = 4096;
     const FAR: usize = 0;
 

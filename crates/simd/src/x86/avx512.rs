@@ -173,6 +173,8 @@ impl Simd for Avx512 {
     const TILE: usize = 8;
     const FLOAT_TILE: usize = 12;
     const ROWS: usize = 2;
+    const SHORT_ROW: usize = 800;
+    const SHORT_NEAR: usize = 448;
     const NEAR: usize = 0;
     const FAR: usize = 12288;
 

@@ -155,7 +155,7 @@ fn failed(error: RunError) -> CliError {
     CliError::Message(error.to_string())
 }
 
-/// Ordinary tokens of every vocabulary, different ones so that no row stays in a cache alone.
+/// Tokens as the model takes them.
 fn tokens(count: usize, from: usize) -> Vec<i64> {
-    (from..from + count).map(|i| (i * 7919 % 30_000 + 300) as i64).collect()
+    super::tokens(count, from).into_iter().map(i64::from).collect()
 }
