@@ -154,7 +154,7 @@ fn products<S: Simd, U: Unpack, const M: usize, const R: usize>(
     let mut acc = [[s.splat_f32x8(0.0); M]; R];
     let step_bytes = const { U::RECORD_BYTES * (BLOCKS / U::RECORD_BLOCKS) };
     let (steps, rest) = (row_bytes / step_bytes, row_bytes % step_bytes);
-    let short = row_bytes < S::SHORT_ROW;
+    let short = U::RECORD_BLOCKS == 1 && row_bytes < S::SHORT_ROW;
     let at = |row: usize, step: usize| &group[row * row_bytes + step * step_bytes..][..step_bytes];
     // Each step's sums are completed while the next step is unpacked: the chain from its codes to the accumulators is
     // longer than what the processor looks ahead.
