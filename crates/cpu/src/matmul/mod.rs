@@ -45,7 +45,7 @@ const FEW_QUANTIZED: usize = 8;
 const STEP_BYTES: usize = 32 * 1024;
 
 /// The least bytes of weights that a thread takes of another's share.
-const LEAST_BYTES: usize = 16 * 1024;
+const LEAST_BYTES: usize = 4 * 1024;
 
 /// One product.
 pub struct Call<'a> {
