@@ -123,7 +123,5 @@ fn registers<S: Simd>(simd: S, record: &[u8], half: usize, at: usize) -> S::Code
     let (a, b) = (unpack::bytes(record, low), unpack::bytes(record, low + 32));
     let low = simd.shr_quarters::<0, 0, 4, 4>(simd.load_quarters([a, b, a, b]));
     let high = unpack::bytes(record, 128 + 32 * half + at);
-    let high = simd.shl_quarters::<4, 2, 0, 0>(simd.load_quarters([high; 4]));
-    let high = simd.shr_quarters::<0, 0, 0, 2>(high);
-    simd.or(simd.and(low, simd.splat(0x0f)), simd.and(high, simd.splat(0x30)))
+    simd.six_bits(low, simd.load_quarters([high; 4]))
 }

@@ -120,6 +120,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
         let nibbles = if UPPER { self.shr_quarters::<4, 4, 4, 4>(packed) } else { packed };
         self.set_fifth_bits::<UPPER>(self.and(nibbles, self.splat(15)), bits)
     }
+    /// The low nibble of each byte of `low`, with bits 2q and 2q + 1 of each byte of `high` in quarter q as bits 4 and 5.
+    #[inline(always)]
+    fn six_bits(self, low: Self::Codes, high: Self::Codes) -> Self::Codes {
+        let high = self.shr_quarters::<0, 0, 0, 2>(self.shl_quarters::<4, 2, 0, 0>(high));
+        self.or(self.and(low, self.splat(0x0f)), self.and(high, self.splat(0x30)))
+    }
     /// Writes the 64 bytes.
     fn store(self, codes: Self::Codes, to: &mut [u8; 64]);
 
@@ -164,6 +170,19 @@ pub trait Simd: Copy + Send + Sync + 'static {
         x: &HalfActivations,
         scales: [Self::QuarterScales; 2],
     ) -> Self::Half;
+    /// The sums for each block of a step's unsigned codes of at most 63 times `x` times the scale of their group, of which
+    /// `scales` has the 16 signed ones.
+    #[inline(always)]
+    fn dot_groups(
+        self,
+        codes: [[Self::Codes; 2]; 2],
+        x: &[HalfActivations; 2],
+        scales: &[u8; 16],
+    ) -> Self::I32x8 {
+        let first = self.dot_scaled(codes[0], &x[0], self.quarter_scales(scales, 0));
+        let last = self.dot_scaled(codes[1], &x[1], self.quarter_scales(scales, 1));
+        self.join([first, last])
+    }
     /// The scales of the quarters of half `half`, from the 16 signed scales of a step's groups of 16 weights.
     fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [Self::QuarterScales; 2];
     /// The sum for each block from the two halves of a step.

@@ -27,21 +27,13 @@ fn half<S: Simd, U: Unpack, const M: usize>(
     s: S,
     records: &[u8],
     half: usize,
-    groups: &[u8; 16],
     x: [&QuantizedStep; M],
 ) -> [S::Half; M] {
     let codes = U::codes(s, records, half);
-    let scales = s.quarter_scales(groups, half);
     let mut sums = [s.zero_half(); M];
     for m in 0..M {
         let x = &x[m].codes[half];
-        sums[m] = if U::GROUPS {
-            s.dot_scaled(codes, x, scales)
-        } else if U::SIGNED {
-            s.dot_signed(codes, x)
-        } else {
-            s.dot(U::MAX, codes, x)
-        };
+        sums[m] = if U::SIGNED { s.dot_signed(codes, x) } else { s.dot(U::MAX, codes, x) };
     }
     sums
 }
@@ -50,6 +42,8 @@ fn half<S: Simd, U: Unpack, const M: usize>(
 #[derive(Clone, Copy)]
 struct Pending<S: Simd, const M: usize> {
     sums: [[S::Half; M]; 2],
+    /// Instead of `sums`, with [`Unpack::GROUPS`].
+    groups: [S::I32x8; M],
     /// Where [`early`] says so.
     scales: S::F32x8,
     minima: S::F32x8,
@@ -78,12 +72,22 @@ fn sums<S: Simd, U: Unpack, const M: usize>(
     x: [&QuantizedStep; M],
     whole: bool,
 ) -> Pending<S, M> {
-    let groups = U::groups(records);
-    let first = half::<S, U, M>(s, records, 0, &groups, x);
-    let last = if whole { half::<S, U, M>(s, records, 1, &groups, x) } else { [s.zero_half(); M] };
     let [scales, minima] =
         if const { early::<S, U>() } { scales::<S, U>(s, records, whole) } else { [s.splat_f32x8(0.0); 2] };
-    Pending { sums: [first, last], scales, minima }
+    let mut pending =
+        Pending { sums: [[s.zero_half(); M]; 2], groups: [s.i32x8(&[0; BLOCKS]); M], scales, minima };
+    if U::GROUPS {
+        let (groups, codes) = (U::groups(records), [U::codes(s, records, 0), U::codes(s, records, 1)]);
+        for m in 0..M {
+            pending.groups[m] = s.dot_groups(codes, &x[m].codes, &groups);
+        }
+    } else {
+        pending.sums[0] = half::<S, U, M>(s, records, 0, x);
+        if whole {
+            pending.sums[1] = half::<S, U, M>(s, records, 1, x);
+        }
+    }
+    pending
 }
 
 /// Adds the products of one step, or of its first half, to the accumulators.
@@ -103,10 +107,12 @@ fn add<S: Simd, U: Unpack, const M: usize>(
         scales::<S, U>(s, records, whole)
     };
     for m in 0..M {
-        let mut sums = s.join([pending.sums[0][m], pending.sums[1][m]]);
+        let mut sums;
         if U::GROUPS {
+            sums = pending.groups[m];
             sums = s.sub_scaled(sums, s.scale_sums(&groups, &x[m].group_sums), U::OFFSET);
         } else {
+            sums = s.join([pending.sums[0][m], pending.sums[1][m]]);
             let offset = if U::SIGNED { S::SIGNED_OFFSET } else { U::OFFSET };
             if offset != 0 {
                 sums = s.sub_scaled(sums, s.i32x8(&x[m].sums), offset);

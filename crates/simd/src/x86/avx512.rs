@@ -43,6 +43,36 @@ const fn join_order() -> [i32; 16] {
 }
 static JOIN_ORDER: [i32; 16] = join_order();
 
+/// Where [`Simd::dot_groups`] finds the scales of what each quarter has: two groups of a block of the first half, two of
+/// the last half.
+const fn quarter_groups() -> [u8; 16] {
+    let mut order = [0; 16];
+    let mut quarter = 0;
+    while quarter < 4 {
+        let mut i = 0;
+        while i < 4 {
+            order[4 * quarter + i] = (8 * (i / 2) + 2 * quarter + i % 2) as u8;
+            i += 1;
+        }
+        quarter += 1;
+    }
+    order
+}
+static QUARTER_GROUPS: [u8; 16] = quarter_groups();
+
+/// Where [`Simd::dot_groups`] has each lane's block after the sums of its two groups are added.
+const fn block_order() -> [i32; 16] {
+    let mut order = [0; 16];
+    let mut lane = 0;
+    while lane < 8 {
+        let block = BLOCK_OF_LANE[lane] as i32;
+        order[lane] = block % 4 * 4 + block / 4 * 2;
+        lane += 1;
+    }
+    order
+}
+static BLOCK_ORDER: [i32; 16] = block_order();
+
 /// For each half and register, where [`Simd::quarter_scales`] finds each quarter's scale: as the upper byte of the
 /// lower 16 bits of each 32-bit element.
 const fn quarter_order() -> [[[u8; 64]; 2]; 2] {
@@ -148,6 +178,16 @@ fn scaled_products(sums: __m512i, codes: [__m512i; 2], x: &[[u8; 64]; 2], scales
         let zero = _mm512_setzero_si512();
         let sums = _mm512_dpwssd_epi32(sums, _mm512_dpbusd_epi32(zero, codes[0], x0), scales[0]);
         _mm512_dpwssd_epi32(sums, _mm512_dpbusd_epi32(zero, codes[1], x1), scales[1])
+    })
+}
+
+/// `64 * coarse + fine` sums of four products each, of one register.
+#[inline(always)]
+fn register_products(codes: __m512i, x: &HalfActivations, register: usize) -> __m512i {
+    let (coarse, fine) = (load64(&x[0][register]), load64(&x[1][register]));
+    op!({
+        let sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes, coarse);
+        _mm512_dpbusd_epi32(_mm512_slli_epi32::<6>(sums), codes, fine)
     })
 }
 
@@ -257,6 +297,15 @@ impl Simd for Avx512 {
         })
     }
     #[inline(always)]
+    fn six_bits(self, low: __m512i, high: __m512i) -> __m512i {
+        op!({
+            let high = _mm512_rolv_epi64(high, _mm512_setr_epi64(4, 4, 2, 2, 0, 0, 62, 62));
+            // The first where the last has ones, else the second.
+            let codes = _mm512_ternarylogic_epi64::<0xE4>(low, high, _mm512_set1_epi8(15));
+            _mm512_and_si512(codes, _mm512_set1_epi8(63))
+        })
+    }
+    #[inline(always)]
     fn store(self, codes: __m512i, to: &mut [u8; 64]) {
         mem!(_mm512_storeu_si512(to.as_mut_ptr().cast(), codes))
     }
@@ -311,6 +360,23 @@ impl Simd for Avx512 {
     fn dot_scaled(self, codes: [__m512i; 2], x: &HalfActivations, scales: [__m512i; 2]) -> __m512i {
         let coarse = scaled_products(op!(_mm512_setzero_si512()), codes, &x[0], scales);
         scaled_products(op!(_mm512_slli_epi32::<6>(coarse)), codes, &x[1], scales)
+    }
+    #[inline(always)]
+    fn dot_groups(self, codes: [[__m512i; 2]; 2], x: &[HalfActivations; 2], scales: &[u8; 16]) -> __m256i {
+        let (a, b) = (register_products(codes[0][0], &x[0], 0), register_products(codes[0][1], &x[0], 1));
+        let (c, d) = (register_products(codes[1][0], &x[1], 0), register_products(codes[1][1], &x[1], 1));
+        let order = mem!(_mm_loadu_si128(QUARTER_GROUPS.as_ptr().cast()));
+        let scales = mem!(_mm_loadu_si128(scales.as_ptr().cast()));
+        let lanes = mem!(_mm512_loadu_si512(BLOCK_ORDER.as_ptr().cast()));
+        op!({
+            let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+            let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+            // Each quarter: its groups' sums, of the first half's block and of the last half's.
+            let groups = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+            let scaled = _mm512_mullo_epi32(groups, _mm512_cvtepi8_epi32(_mm_shuffle_epi8(scales, order)));
+            let blocks = _mm512_add_epi32(scaled, _mm512_srli_epi64::<32>(scaled));
+            _mm512_castsi512_si256(_mm512_permutexvar_epi32(lanes, blocks))
+        })
     }
     #[inline(always)]
     fn quarter_scales(self, scales: &[u8; 16], half: usize) -> [__m512i; 2] {

@@ -76,6 +76,31 @@ impl Kernel for Bytes {
     }
 }
 
+struct SixBits;
+
+impl Kernel for SixBits {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let mut random = Random(5);
+        for _ in 0..50 {
+            let [low, high]: [[u8; 64]; 2] =
+                std::array::from_fn(|_| std::array::from_fn(|_| random.within(0, 255) as u8));
+            let codes = stored(s, s.six_bits(s.load(&low), s.load(&high)));
+            for i in 0..64 {
+                let expected = low[i] & 15 | (high[i] >> (2 * (i / 16)) & 3) << 4;
+                assert_eq!(codes[i], expected, "{}, byte {i}", S::LEVEL);
+            }
+        }
+    }
+}
+
+#[test]
+fn six_bits_join_a_low_nibble_and_the_quarters_pair() {
+    Isa::available().for_each(|isa| isa.run(SixBits));
+}
+
 #[test]
 fn bytes_are_loaded_joined_shifted_and_stored() {
     Isa::available().for_each(|isa| isa.run(Bytes));

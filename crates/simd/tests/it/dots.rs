@@ -100,6 +100,9 @@ fn check_scaled<S: Simd>(s: S, step: &Step) {
         s.dot_scaled(step.codes[half].map(|c| s.load(&c)), &step.x[half], scales)
     });
     assert_blocks(s, s.join(halves), step.expected(i64::from, true), "dot_scaled");
+    let codes = [0, 1].map(|half| step.codes[half].map(|c| s.load(&c)));
+    let at_once = s.dot_groups(codes, &step.x, &step.scales);
+    assert_blocks(s, at_once, step.expected(i64::from, true), "dot_groups");
 }
 
 #[inline(always)]
