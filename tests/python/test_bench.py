@@ -61,3 +61,25 @@ def test_states_side_by_side_report_latency_memory_and_counters_apart(smollm2):
     assert rows[0]["per_token"]["appended_bytes"] == rows[1]["per_token"]["appended_bytes"]
     assert rows[1]["bytes"]["state_retained"] == 3 * rows[0]["bytes"]["state_retained"]
     assert "3 states:" in heirloom_cli.run("bench", smollm2.onnx, *options)
+
+
+def test_a_roofline_accounts_for_every_weight_and_for_the_whole_token(smollm2):
+    options = ["--roofline", "--prompt-tokens", 16, "--generate", 3, "--depth", 4]
+    found = json.loads(heirloom_cli.run("bench", smollm2.onnx, *options, "--json"))
+    decode, prefill = found["decode"], found["prefill"]
+    groups = {row["group"]: row for row in decode["groups"]}
+    assert list(groups) == ["projections", "attention", "output head", "rest", "between nodes"]
+    # 30 layers of seven products, all Q4_1: 576 wide, 9 heads of 64 that share 3, 1,536 inside; and the head in Q8_0.
+    layer = 2 * 576 * 576 + 2 * 192 * 576 + 3 * 1536 * 576
+    assert groups["projections"]["bytes"] == 30 * layer * 20 // 32
+    assert groups["projections"]["operations"] == 2 * 30 * layer
+    assert groups["output head"]["bytes"] == 49152 * 576 * 34 // 32
+    assert sum(row["nodes"] for row in decode["products"]) == 30 * 7 + 1
+    assert sum(row["bytes"] for row in decode["products"]) == found["weights_bytes"]
+    # Of each phase the groups are all of its time; medians of three tokens' groups are not quite their sum's median.
+    assert sum(row["ms"] for row in prefill["groups"]) == pytest.approx(prefill["ms"], rel=1e-6)
+    assert sum(row["ms"] for row in decode["groups"]) == pytest.approx(decode["ms_per_token"], rel=0.5)
+    # A token reads its weights and does more: no faster than the pure read, but for noise.
+    assert 0 < decode["fraction_of_pure_read"] < 1.5
+    table = heirloom_cli.run("bench", smollm2.onnx, *options)
+    assert "a token behind 4" in table and "output head" in table and "q8_0 49152 x 576" in table
