@@ -80,7 +80,12 @@ impl Kernel for Activation {
         let len = all.len();
         let to = DisjointMut::new(all);
         let ledger = cx.ledger();
+        let count = len.div_ceil(PIECE);
+        let cancel = cx.cancel();
         let pieces = |task: usize| {
+            if count > ALONE && cancel.is_cancelled() {
+                return;
+            }
             let range = task * PIECE..((task + 1) * PIECE).min(len);
             // SAFETY: each piece is written by one task.
             let piece = unsafe { to.part(range.clone()) };
@@ -89,12 +94,12 @@ impl Kernel for Activation {
             }
             (self.f)(self.isa, piece, self.parameters);
         };
-        let count = len.div_ceil(PIECE);
         // Few are done before another thread has begun.
         if count <= ALONE {
             (0..count).for_each(pieces);
         } else {
             cx.team().run(count, &pieces);
+            cancel.check()?;
         }
         cx.set(0, out.freeze());
         Ok(())

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use heirloom_mem::{DType, Shape, Tensor};
-use heirloom_runtime::{Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx, Team};
+use heirloom_runtime::{
+    Kernel, KernelError, KernelLayout, KernelSpec, PrepareCx, Prepared, RunCx, Team, Watch,
+};
 use heirloom_types::Value;
 
 use crate::disjoint::DisjointMut;
@@ -114,12 +116,16 @@ impl Kernel for Dequantize {
             cx.set(0, out.freeze());
             return Ok(());
         }
+        let mut watch = cx.cancel().watch();
         for ((codes, scale, zero), to) in runs().zip(out.elements_mut::<f32>().chunks_mut(inner.max(1))) {
-            let pairs = to.iter_mut().zip(codes);
-            if signed {
-                pairs.for_each(|(t, &c)| *t = (f32::from(c.cast_signed()) - zero) * scale);
-            } else {
-                pairs.for_each(|(t, &c)| *t = (f32::from(c) - zero) * scale);
+            for (to, codes) in to.chunks_mut(Watch::PIECE).zip(codes.chunks(Watch::PIECE)) {
+                watch.pass(to.len())?;
+                let pairs = to.iter_mut().zip(codes);
+                if signed {
+                    pairs.for_each(|(t, &c)| *t = (f32::from(c.cast_signed()) - zero) * scale);
+                } else {
+                    pairs.for_each(|(t, &c)| *t = (f32::from(c) - zero) * scale);
+                }
             }
         }
         cx.set(0, out.freeze());

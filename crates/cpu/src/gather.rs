@@ -49,7 +49,9 @@ impl Kernel for Rows {
         shape.push(width);
         let mut out = cx.alloc(DType::Float, &shape)?;
         let rows = out.elements_mut::<f32>().chunks_exact_mut(width);
-        let read = |index: i64, to: &mut [f32]| {
+        let mut watch = cx.cancel().watch();
+        let mut read = |index: i64, to: &mut [f32]| {
+            watch.pass(width)?;
             let row = self.index(index)?;
             let decoded = self.table.product.decode_row(self.table.bytes(), row, to);
             decoded.map_err(|e| KernelError::Other(e.to_string()))

@@ -57,15 +57,23 @@ impl Kernel for RmsNorm {
         let (x_rows, scale) = (x.as_slice::<f32>()?, scale.as_slice::<f32>()?);
         let mut out = cx.alloc(DType::Float, x.shape())?;
         let to = DisjointMut::new(out.elements_mut::<f32>());
-        let rows = x_rows.len() / width.max(1);
+        let (rows, cancel) = (x_rows.len() / width.max(1), cx.cancel());
         cx.team().run(rows.div_ceil(ROWS), &|task| {
+            let mut watch = cancel.watch();
+            if cancel.is_cancelled() {
+                return;
+            }
             for row in task * ROWS..((task + 1) * ROWS).min(rows) {
+                if watch.pass(width).is_err() {
+                    return;
+                }
                 let range = row * width..(row + 1) * width;
                 // SAFETY: each row is written by one task.
                 let to = unsafe { to.part(range.clone()) };
                 rms_norm(self.isa, &x_rows[range], scale, self.epsilon, to);
             }
         });
+        cancel.check()?;
         cx.set(0, out.freeze());
         Ok(())
     }

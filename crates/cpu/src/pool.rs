@@ -3,7 +3,7 @@
 
 use heirloom_mem::{DType, Shape};
 use heirloom_ops::window::{Axis, Window, outputs};
-use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, Kernel, KernelError, KernelSpec, RunCx, Watch};
 use heirloom_simd::Isa;
 
 use crate::disjoint::DisjointMut;
@@ -71,20 +71,33 @@ impl Kernel for Pool {
         let planes = x.shape()[0] * x.shape()[1];
         let from = x.as_slice::<f32>()?;
         // NaN is greater than all numbers in a pool, which `max` does not know.
-        if self.kind == Kind::Max && from.iter().any(|v| v.is_nan()) {
-            return self.portable.run(cx);
+        if self.kind == Kind::Max {
+            for piece in from.chunks(8 * Watch::PIECE) {
+                cx.cancel().check()?;
+                if piece.iter().any(|v| v.is_nan()) {
+                    return self.portable.run(cx);
+                }
+            }
         }
         let mut out = cx.alloc(DType::Float, &shape)?;
         let to = DisjointMut::new(out.elements_mut::<f32>());
         let work = planes * output * rows.kernel * columns.kernel;
         let (tasks, each) = crate::gemm::share(planes, work, cx.team().threads());
-        let isa = self.isa;
+        let (isa, cancel) = (self.isa, cx.cancel());
         cx.team().run(tasks, &|task| {
             let mut line = vec![0.0; columns.input];
+            let mut watch = cancel.watch();
             for plane in task * each..((task + 1) * each).min(planes) {
                 // SAFETY: each plane is written by one task.
                 let to = unsafe { to.part(plane * output..(plane + 1) * output) };
-                self.plane(isa, &from[plane * input..][..input], to, &rows, &columns, &mut line);
+                self.plane(
+                    isa,
+                    &from[plane * input..][..input],
+                    to,
+                    (&rows, &columns),
+                    &mut line,
+                    &mut watch,
+                );
             }
         });
         cx.cancel().check()?;
@@ -94,9 +107,21 @@ impl Kernel for Pool {
 }
 
 impl Pool {
-    fn plane(&self, isa: Isa, x: &[f32], out: &mut [f32], rows: &Axis, columns: &Axis, line: &mut [f32]) {
+    /// One plane; what is left out where the call is cancelled is noticed by the caller.
+    fn plane(
+        &self,
+        isa: Isa,
+        x: &[f32],
+        out: &mut [f32],
+        (rows, columns): (&Axis, &Axis),
+        line: &mut [f32],
+        watch: &mut Watch<'_>,
+    ) {
         let max = self.kind == Kind::Max;
         for (y, out) in out.chunks_exact_mut(columns.output).enumerate() {
+            if watch.pass(columns.input + columns.output).is_err() {
+                return;
+            }
             let (from, to) = rows.taps(y);
             // One line of all rows of the window, then its columns.
             let first = if max { f32::NEG_INFINITY } else { 0.0 };
@@ -166,7 +191,9 @@ impl Kernel for GlobalAverage {
         let plane: usize = x.shape()[2..].iter().product();
         let mut out = cx.alloc(DType::Float, &shape)?;
         let planes = x.as_slice::<f32>()?.chunks_exact(plane);
+        let mut watch = cx.cancel().watch();
         for (to, x) in out.elements_mut::<f32>().iter_mut().zip(planes) {
+            watch.pass(plane / 8)?;
             let (chunks, rest) = x.as_chunks::<16>();
             let mut sums = [0.0f32; 16];
             chunks.iter().for_each(|c| sums.iter_mut().zip(c).for_each(|(s, v)| *s += v));

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use heirloom_mem::{DType, Shape};
-use heirloom_runtime::{Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{Cancelled, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_simd::Isa;
 
 use crate::disjoint::DisjointMut;
@@ -50,23 +50,31 @@ struct LayerNorm {
 }
 
 /// Calls `f` with each row of `width` elements of `from`, and the same row of `to`.
+///
+/// # Errors
+/// When the call is cancelled.
 fn each_row(
     cx: &RunCx<'_>,
     from: &[f32],
     to: &mut [f32],
     width: usize,
     f: impl Fn(&[f32], &mut [f32]) + Sync,
-) {
+) -> Result<(), Cancelled> {
     let rows = from.len() / width.max(1);
     let to = DisjointMut::new(to);
     let (tasks, each) = crate::gemm::share(rows, from.len() * 8, cx.team().threads());
     cx.team().run(tasks, &|task| {
+        let mut watch = cx.cancel().watch();
         for row in task * each..((task + 1) * each).min(rows) {
+            if watch.pass(width).is_err() {
+                return;
+            }
             let range = row * width..(row + 1) * width;
             // SAFETY: each row is written by one task.
             f(&from[range.clone()], unsafe { to.part(range) });
         }
     });
+    cx.cancel().check()
 }
 
 impl Kernel for LayerNorm {
@@ -88,7 +96,7 @@ impl Kernel for LayerNorm {
         let mut out = cx.alloc(DType::Float, x.shape())?;
         each_row(cx, x.as_slice()?, out.elements_mut(), width, |from, to| {
             layer_norm(isa, from, scale, bias.unwrap_or(&[]), epsilon, to);
-        });
+        })?;
         cx.set(0, out.freeze());
         Ok(())
     }
@@ -116,7 +124,7 @@ impl Kernel for Softmax {
         let width = shape[axis..].iter().product();
         let isa = self.isa;
         let mut out = cx.alloc(DType::Float, &shape)?;
-        each_row(cx, x.as_slice()?, out.elements_mut(), width, |from, to| softmax(isa, from, to));
+        each_row(cx, x.as_slice()?, out.elements_mut(), width, |from, to| softmax(isa, from, to))?;
         cx.set(0, out.freeze());
         Ok(())
     }

@@ -51,6 +51,41 @@ pub fn runs<'a, T: Copy + 'a>(
     count(std::mem::size_of_val(to), purpose, ledger);
 }
 
+/// Bytes that [`runs_while`] copies between two questions: less than a millisecond's.
+const PIECE: usize = 1 << 20;
+
+/// [`runs`] as long as `on` says so, which is asked once in a while. Whether all was copied.
+///
+/// # Panics
+/// When the runs are together shorter or longer than `to`.
+pub fn runs_while<'a>(
+    to: &mut [u8],
+    from: impl Iterator<Item = &'a [u8]>,
+    on: impl Fn() -> bool,
+    purpose: Purpose,
+    ledger: &Ledger,
+) -> bool {
+    let (mut at, mut left) = (0, PIECE);
+    for run in from {
+        // A run of a few bytes takes as long as one of a cache line.
+        left = match left.checked_sub(run.len().max(64)) {
+            Some(left) => left,
+            None if on() => PIECE,
+            None => return false,
+        };
+        for part in run.chunks(PIECE) {
+            if run.len() > PIECE && !on() {
+                return false;
+            }
+            to[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+    assert_eq!(at, to.len(), "the runs fill the target");
+    count(to.len(), purpose, ledger);
+    true
+}
+
 /// A copy of `from` on the heap, 64-byte aligned.
 pub fn to_bytes(from: &[u8], purpose: Purpose, ledger: &Ledger) -> Bytes {
     let mut to = BytesMut::zeroed(from.len(), ledger);

@@ -16,6 +16,9 @@ use crate::Ledger;
 /// Alignment of the buffers that this crate allocates, in bytes.
 pub(crate) const ALIGN: usize = 64;
 
+/// Memory of which so many bytes are taken at once is not filled before it is used.
+const LARGE: usize = 1 << 20;
+
 /// Tells one region of this process from every other one, past ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegionId(u64);
@@ -51,7 +54,8 @@ pub(crate) struct Region {
 }
 
 enum Owner {
-    Heap(Layout),
+    /// Where the allocation begins, which may be before the region.
+    Heap(Layout, NonNull<u8>),
     Empty,
     Mapped {
         _map: memmap2::Mmap,
@@ -74,13 +78,20 @@ impl Region {
         if len == 0 {
             return Region { ptr: NonNull::<Aligned>::dangling().cast(), len, id, owner: Owner::Empty };
         }
-        let layout = Layout::from_size_align(len, ALIGN).expect("a buffer of less than isize::MAX bytes");
+        // The system's allocator fills what it aligns by itself; large memory of its usual alignment comes from the kernel as
+        // zeros, page by page when it is used.
+        let large = len >= LARGE && len <= isize::MAX as usize - 2 * ALIGN;
+        let (size, align) = if large { (len + ALIGN, 16) } else { (len, ALIGN) };
+        let layout = Layout::from_size_align(size, align).expect("a buffer of less than isize::MAX bytes");
         // SAFETY: the layout's size is not zero.
-        let ptr = unsafe { alloc_zeroed(layout) };
-        let Some(ptr) = NonNull::new(ptr) else { handle_alloc_error(layout) };
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        let pad = start.as_ptr().addr().next_multiple_of(ALIGN) - start.as_ptr().addr();
+        // SAFETY: only large memory, which has `ALIGN` more bytes than `len`, may begin between two multiples of `ALIGN`.
+        let ptr = unsafe { start.add(pad) };
         ledger.allocations(1);
         ledger.allocated_bytes(len);
-        Region { ptr, len, id, owner: Owner::Heap(layout) }
+        Region { ptr, len, id, owner: Owner::Heap(layout, start) }
     }
 
     /// The slice without an owner. The caller must drop the region before the slice's lifetime ends.
@@ -99,7 +110,7 @@ impl Region {
 
     fn kind(&self) -> RegionKind {
         match self.owner {
-            Owner::Heap(_) | Owner::Empty => RegionKind::Heap,
+            Owner::Heap(..) | Owner::Empty => RegionKind::Heap,
             Owner::Mapped { .. } => RegionKind::Mapped,
             Owner::Foreign { .. } => RegionKind::Foreign,
             Owner::Lent => RegionKind::Lent,
@@ -112,9 +123,9 @@ struct Aligned;
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Owner::Heap(layout) = self.owner {
+        if let Owner::Heap(layout, start) = self.owner {
             // SAFETY: the memory was allocated in `heap` with this layout and nobody else frees it.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) }
+            unsafe { dealloc(start.as_ptr(), layout) }
         }
     }
 }
@@ -273,7 +284,7 @@ impl Bytes {
     /// Whether this is the only handle on a heap region and sees it from its first byte on: what
     /// [`try_into_unique`](Bytes::try_into_unique) asks for.
     pub fn is_unique(&self) -> bool {
-        let heap = matches!(self.region.owner, Owner::Heap(_) | Owner::Empty) && self.ptr == self.region.ptr;
+        let heap = matches!(self.region.owner, Owner::Heap(..) | Owner::Empty) && self.ptr == self.region.ptr;
         heap && Arc::strong_count(&self.region) == 1
     }
 
@@ -282,7 +293,7 @@ impl Bytes {
     /// # Errors
     /// Returns the bytes themselves while they are shared or another owner's.
     pub fn try_into_unique(mut self) -> Result<BytesMut, Bytes> {
-        let heap = matches!(self.region.owner, Owner::Heap(_) | Owner::Empty) && self.ptr == self.region.ptr;
+        let heap = matches!(self.region.owner, Owner::Heap(..) | Owner::Empty) && self.ptr == self.region.ptr;
         if heap && Arc::get_mut(&mut self.region).is_some() {
             return Ok(BytesMut { len: self.len, region: self.region });
         }

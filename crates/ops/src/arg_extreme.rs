@@ -60,7 +60,9 @@ impl ArgExtreme {
         }
         let from = input.as_slice::<T>()?;
         let mut out = cx.alloc(DType::Int64, &shape)?;
+        let mut watch = cx.cancel().watch();
         for (o, first) in out.elements_mut::<i64>().iter_mut().zip(along.lines()) {
+            watch.pass(along.count)?;
             let mut best = (0, from[first].up());
             for at in 1..along.count {
                 let v = from[first + at * along.inner].up();

@@ -1,7 +1,7 @@
 //! Operators that work along one axis.
 
 use heirloom_mem::{Element, Shape};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, RunCx, normalize_axis};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, RunCx, Watch, normalize_axis};
 
 use crate::attributes::only;
 use crate::by_type::by_real;
@@ -78,10 +78,15 @@ impl<L: Line> Lines<L> {
         };
         let mut out = owned::<T>(cx)?;
         let block = along.count * along.inner;
-        spread::rows(cx.team(), out.elements_mut::<T>(), block, &|values| {
+        spread::rows((cx.team(), cx.cancel()), out.elements_mut::<T>(), block, &|values| {
             let mut line = vec![T::Wide::default(); along.count];
+            let mut watch = cx.cancel().watch();
             for block in values.chunks_exact_mut(block.max(1)) {
                 for first in 0..along.inner {
+                    // What is left out here is noticed below.
+                    if watch.pass(2 * along.count).is_err() {
+                        return;
+                    }
                     let elements = block[first..].iter().step_by(along.inner);
                     line.iter_mut().zip(elements).for_each(|(to, v)| *to = v.widen());
                     L::apply(&mut line);
@@ -89,7 +94,8 @@ impl<L: Line> Lines<L> {
                     elements.zip(&line).for_each(|(v, &wide)| *v = T::narrow(wide));
                 }
             }
-        });
+        })?;
+        cx.cancel().check()?;
         cx.set(0, out.freeze());
         Ok(())
     }
@@ -102,6 +108,11 @@ pub(crate) fn owned<T: Element>(cx: &mut RunCx<'_>) -> Result<heirloom_mem::Tens
     }
     let input = cx.dense(0)?;
     let mut out = cx.alloc(T::DTYPE, input.shape())?;
-    out.elements_mut::<T>().iter_mut().zip(input.as_slice::<T>()?).for_each(|(o, &v)| *o = v);
+    let pieces =
+        out.elements_mut::<T>().chunks_mut(Watch::PIECE).zip(input.as_slice::<T>()?.chunks(Watch::PIECE));
+    for (to, from) in pieces {
+        cx.cancel().check()?;
+        to.iter_mut().zip(from).for_each(|(o, &v)| *o = v);
+    }
     Ok(out)
 }

@@ -1,7 +1,7 @@
 //! ONNX's multidirectional broadcasting, worked out once for all operators.
 
 use heirloom_mem::Shape;
-use heirloom_runtime::KernelError;
+use heirloom_runtime::{Cancelled, KernelError, Watch};
 use smallvec::SmallVec;
 
 /// The common shape of `shapes`: ranks are filled up with 1 in front, and each extent is 1 or the common one.
@@ -85,24 +85,50 @@ impl<const N: usize> Walk<N> {
 
     /// Calls `f` for each run with where it begins in the result and in each operand.
     pub(crate) fn for_each(&self, mut f: impl FnMut(usize, [usize; N])) {
-        self.visit(&mut f);
+        let all = self.visit(&mut |at, offsets| {
+            f(at, offsets);
+            Ok(())
+        });
+        debug_assert_eq!(all, Ok(()));
+    }
+
+    /// Calls `f` for each run, or each piece of a long one, with where it begins in the result and in each operand, and
+    /// its length.
+    ///
+    /// # Errors
+    /// When the call is cancelled: then some runs are left out.
+    pub(crate) fn pieces(
+        &self,
+        watch: &mut Watch<'_>,
+        mut f: impl FnMut(usize, [usize; N], usize),
+    ) -> Result<(), Cancelled> {
+        self.visit(&mut |at, offsets| {
+            let mut done = 0;
+            while done < self.run {
+                let piece = (self.run - done).min(Watch::PIECE);
+                watch.pass(piece)?;
+                f(at + done, std::array::from_fn(|i| offsets[i] + done * self.step[i]), piece);
+                done += piece;
+            }
+            Ok(())
+        })
     }
 
     /// Compiled once for all operators.
-    fn visit(&self, f: &mut dyn FnMut(usize, [usize; N])) {
+    fn visit(&self, f: &mut dyn FnMut(usize, [usize; N]) -> Result<(), Cancelled>) -> Result<(), Cancelled> {
         if self.total == 0 {
-            return;
+            return Ok(());
         }
         let mut counter: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer.len());
         let mut offsets = [0; N];
         let mut at = 0;
         loop {
-            f(at, offsets);
+            f(at, offsets)?;
             at += self.run;
             let mut axis = self.outer.len();
             loop {
                 if axis == 0 {
-                    return;
+                    return Ok(());
                 }
                 axis -= 1;
                 counter[axis] += 1;

@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use heirloom_mem::{DType, Shape, Tensor, element_count};
-use heirloom_runtime::{KernelError, RunCx};
+use heirloom_runtime::{KernelError, RunCx, Watch};
 use heirloom_types::{StringTensor, Value, bits};
+
+use crate::spread;
 
 /// Something done with elements whatever their type is.
 pub(crate) trait Moves {
     /// Fills `out` from the elements of the inputs. It holds default elements: zeros, empty strings.
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError>;
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError>;
 }
 
 fn differ(index: usize, expected: String, actual: String) -> KernelError {
@@ -49,7 +56,7 @@ pub(crate) fn moved_with(
         let count = element_count(shape).unwrap_or(usize::MAX);
         cx.check_memory(count.saturating_mul(size_of::<Box<[u8]>>()))?;
         let mut elements: Vec<Box<[u8]>> = vec![Box::default(); count];
-        moves.apply(&mut elements, &inputs)?;
+        moves.apply(&mut cx.cancel().watch(), &mut elements, &inputs)?;
         return Ok(strings(shape, elements));
     }
     let mut tensors: Vec<Tensor> = Vec::with_capacity(indices.len());
@@ -73,8 +80,8 @@ pub(crate) fn moved_with(
         ($bytes:literal) => {{
             let inputs: Vec<&[[u8; $bytes]]> = inputs.iter().map(|bytes| bytes.as_chunks().0).collect();
             let out = out.bytes_mut().as_chunks_mut::<$bytes>().0;
-            out.fill([0; $bytes]);
-            moves.apply(out, &inputs)?;
+            spread::pieces(cx.cancel(), out, |_, piece| piece.fill([0; $bytes]))?;
+            moves.apply(&mut cx.cancel().watch(), out, &inputs)?;
         }};
     }
     match width {
@@ -87,7 +94,7 @@ pub(crate) fn moved_with(
             let codes: Vec<Vec<u8>> = tensors.iter().zip(&inputs).map(|(t, bytes)| codes(t, bytes)).collect();
             let inputs: Vec<&[u8]> = codes.iter().map(|codes| &**codes).collect();
             let mut to = vec![0u8; out.shape().iter().product()];
-            moves.apply(&mut to, &inputs)?;
+            moves.apply(&mut cx.cancel().watch(), &mut to, &inputs)?;
             bits::pack(&to, width, out.bytes_mut());
         }
     }
@@ -113,13 +120,22 @@ struct Pick<'a> {
 }
 
 impl Moves for Pick<'_> {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
         let from = inputs[0];
         if self.run == 1 {
-            out.iter_mut().zip(self.starts).for_each(|(o, &at)| *o = from[at].clone());
+            for (out, starts) in out.chunks_mut(Watch::PIECE).zip(self.starts.chunks(Watch::PIECE)) {
+                watch.pass(out.len())?;
+                out.iter_mut().zip(starts).for_each(|(o, &at)| *o = from[at].clone());
+            }
             return Ok(());
         }
         for (out, &at) in out.chunks_exact_mut(self.run.max(1)).zip(self.starts) {
+            watch.pass(self.run)?;
             put(out, &from[at..at + self.run]);
         }
         Ok(())

@@ -27,9 +27,11 @@ impl Kernel for CosineWindow {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let size = extent("the size", list(cx, 0)?.first().copied().unwrap_or(0))?;
         let period = if self.periodic { size } else { size.max(2) - 1 } as f64;
+        let mut watch = cx.cancel().watch();
         let mut out = cx.alloc(self.dtype, &[size])?;
         by_type!(self.dtype, [f32, f64, half::f16, half::bf16, i8, i16, i32, i64, u8, u16, u32, u64], T => {
             for (n, o) in out.elements_mut::<T>().iter_mut().enumerate() {
+                watch.pass(4)?;
                 let angle = std::f64::consts::TAU * n as f64 / period;
                 *o = T::from_f64(self.a[0] - self.a[1] * angle.cos() + self.a[2] * (2.0 * angle).cos());
             }

@@ -53,12 +53,13 @@ impl Cumulate {
         let mut out = cx.alloc(T::DTYPE, input.shape())?;
         let Along { count, inner, .. } = along;
         let block = (count * inner).max(1);
-        let mut sums = vec![start; inner];
+        let (mut sums, mut watch) = (vec![start; inner], cx.cancel().watch());
         for (to, from) in
             out.elements_mut::<T>().chunks_exact_mut(block).zip(input.as_slice::<T>()?.chunks_exact(block))
         {
             sums.fill(start);
             for at in 0..count {
+                watch.pass(inner)?;
                 let at = if self.reverse { count - 1 - at } else { at };
                 let rows = at * inner..(at + 1) * inner;
                 for ((o, v), sum) in to[rows.clone()].iter_mut().zip(&from[rows]).zip(&mut sums) {

@@ -83,7 +83,9 @@ impl Kernel for Fill {
         let mut random = Random::of(self.seed);
         let (a, b) = self.parameters;
         let mut out = cx.alloc(dtype, &shape)?;
+        let mut watch = cx.cancel().watch();
         by_real!(dtype, T => for o in out.elements_mut::<T>() {
+            watch.pass(4)?;
             let value = match self.distribution {
                 Distribution::Uniform => a + (b - a) * random.uniform(),
                 Distribution::Normal => a + b * random.normal(),

@@ -1,7 +1,7 @@
 //! Operators that compute each element of the result from one element of each input.
 
 use heirloom_mem::{DType, Element, Shape, Tensor, TensorMut};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Cancelled, Kernel, KernelError, RunCx, Watch};
 
 use crate::attributes::only;
 use crate::broadcast::{self, Walk};
@@ -73,7 +73,7 @@ fn unary_runs<T: Element>(
     each: &(dyn Fn(&mut [T], &[T]) + Sync),
 ) -> Result<(), KernelError> {
     if let Some(mut out) = cx.take_unique(0) {
-        spread::rows(cx.team(), out.elements_mut::<T>(), 1, own);
+        spread::rows((cx.team(), cx.cancel()), out.elements_mut::<T>(), 1, own)?;
         cx.set(0, out.freeze());
         return Ok(());
     }
@@ -96,7 +96,7 @@ fn map_runs<T: Element, O: Element>(
 ) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(dtype, input.shape())?;
-    spread::pairs(cx.team(), out.elements_mut::<O>(), input.as_slice::<T>()?, each);
+    spread::pairs((cx.team(), cx.cancel()), out.elements_mut::<O>(), input.as_slice::<T>()?, each)?;
     cx.set(0, out.freeze());
     Ok(())
 }
@@ -105,9 +105,9 @@ fn map_runs<T: Element, O: Element>(
 pub(crate) fn flags<T: Element>(cx: &mut RunCx<'_>, f: impl Fn(T) -> bool + Sync) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(DType::Bool, input.shape())?;
-    spread::pairs(cx.team(), out.bytes_mut(), input.as_slice::<T>()?, &|out, from| {
+    spread::pairs((cx.team(), cx.cancel()), out.bytes_mut(), input.as_slice::<T>()?, &|out, from| {
         run::each(out, from, &|v| u8::from(f(v)));
-    });
+    })?;
     cx.set(0, out.freeze());
     Ok(())
 }
@@ -199,11 +199,11 @@ fn meet_runs<T: Element>(
         let b_tensor = cx.dense(1)?;
         let other = b_tensor.as_slice::<T>()?;
         if a == b {
-            spread::pairs(cx.team(), out.elements_mut::<T>(), other, &|out, other| {
+            spread::pairs((cx.team(), cx.cancel()), out.elements_mut::<T>(), other, &|out, other| {
                 run(out, Operand::Own, Operand::Each(other));
-            });
+            })?;
         } else {
-            own_runs(&mut out, &shape, &b, other, &|out, other| run(out, Operand::Own, other));
+            own_runs(cx, &mut out, &shape, &b, other, &|out, other| run(out, Operand::Own, other))?;
         }
         cx.set(0, out.freeze());
         return Ok(());
@@ -213,7 +213,7 @@ fn meet_runs<T: Element>(
     {
         let a_tensor = cx.dense(0)?;
         let other = a_tensor.as_slice::<T>()?;
-        own_runs(&mut out, &shape, &a, other, &|out, other| run(out, other, Operand::Own));
+        own_runs(cx, &mut out, &shape, &a, other, &|out, other| run(out, other, Operand::Own))?;
         cx.set(0, out.freeze());
         return Ok(());
     }
@@ -221,11 +221,12 @@ fn meet_runs<T: Element>(
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let (x, y) = (a_tensor.as_slice::<T>()?, b_tensor.as_slice::<T>()?);
     if a == b {
-        let piece = if cx.team().threads() == 1 { usize::MAX } else { spread::PIECE };
+        let piece = if cx.team().threads() == 1 { Watch::PIECE } else { spread::PIECE };
         let parts = out.elements_mut::<T>().chunks_mut(piece).zip(x.chunks(piece).zip(y.chunks(piece)));
-        spread::parts(cx.team(), parts, |(out, (x, y))| run(out, Operand::Each(x), Operand::Each(y)));
+        let by = (cx.team(), cx.cancel());
+        spread::parts(by, parts, |(out, (x, y))| run(out, Operand::Each(x), Operand::Each(y)))?;
     } else {
-        zip_runs(out.elements_mut(), &shape, [&a, &b], x, y, run);
+        zip_runs(&mut cx.cancel().watch(), out.elements_mut(), &shape, [&a, &b], x, y, run)?;
     }
     cx.set(0, out.freeze());
     Ok(())
@@ -267,51 +268,63 @@ fn compare_runs<T: Copy>(
     let (a, b) = (cx.dense(0)?, cx.dense(1)?);
     let shape = broadcast::shape(&[a.shape(), b.shape()])?;
     let mut out = cx.alloc(DType::Bool, &shape)?;
-    zip_runs(out.bytes_mut(), &shape, [a.shape(), b.shape()], elements(&a)?, elements(&b)?, run);
+    let shapes = [a.shape(), b.shape()];
+    zip_runs(&mut cx.cancel().watch(), out.bytes_mut(), &shape, shapes, elements(&a)?, elements(&b)?, run)?;
     cx.set(0, out.freeze());
     Ok(())
 }
 
 /// `run` of each run of `out`, of shape `shape`, and what of `other` is broadcast to it.
+///
+/// # Errors
+/// When the call is cancelled.
 pub(crate) fn own_runs<T: Element>(
+    cx: &RunCx<'_>,
     out: &mut TensorMut,
     shape: &[usize],
     other_shape: &[usize],
     other: &[T],
     run: &dyn Fn(&mut [T], Operand<'_, T>),
-) {
+) -> Result<(), Cancelled> {
     let walk = Walk::new(shape, [other_shape]);
     let own = out.elements_mut::<T>();
-    let (length, [step]) = (walk.run, walk.step);
-    walk.for_each(|at, [from]| run(&mut own[at..at + length], Operand::at(other, from, length, step)));
+    let [step] = walk.step;
+    walk.pieces(&mut cx.cancel().watch(), |at, [from], length| {
+        run(&mut own[at..at + length], Operand::at(other, from, length, step));
+    })
 }
 
 /// Fills `out`, of shape `shape`, from two operands that broadcast to it.
+///
+/// # Errors
+/// When the call is cancelled.
 pub(crate) fn zip<T: Copy, O>(
+    watch: &mut Watch<'_>,
     out: &mut [O],
     shape: &[usize],
     operands: [&[usize]; 2],
     a: &[T],
     b: &[T],
     f: impl Fn(T, T) -> O + Sync,
-) {
-    zip_runs(out, shape, operands, a, b, &|out, a, b| run::pair(out, a, b, &f));
+) -> Result<(), Cancelled> {
+    zip_runs(watch, out, shape, operands, a, b, &|out, a, b| run::pair(out, a, b, &f))
 }
 
 /// [`zip`], run by run.
 fn zip_runs<T: Copy, O>(
+    watch: &mut Watch<'_>,
     out: &mut [O],
     shape: &[usize],
     operands: [&[usize]; 2],
     a: &[T],
     b: &[T],
     run: Run<'_, T, O>,
-) {
+) -> Result<(), Cancelled> {
     let walk = Walk::new(shape, operands);
-    let (length, [x, y]) = (walk.run, walk.step);
-    walk.for_each(|at, [i, j]| {
+    let [x, y] = walk.step;
+    walk.pieces(watch, |at, [i, j], length| {
         run(&mut out[at..at + length], Operand::at(a, i, length, x), Operand::at(b, j, length, y));
-    });
+    })
 }
 
 /// The bytes of a BOOL tensor's elements: 0 is false.

@@ -29,7 +29,9 @@ fn pool<T: Real>(
     let shape: Shape = x.shape()[..2].iter().copied().chain(spatial.iter().map(|_| 1)).collect();
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let planes = x.as_slice::<T>()?.chunks_exact(plane.max(1));
+    let mut watch = cx.cancel().watch();
     for (to, x) in out.elements_mut::<T>().iter_mut().zip(planes) {
+        watch.pass(plane)?;
         let value = f(&mut x.iter().map(|v| v.widen().to_f64()), plane);
         *to = T::narrow(T::Wide::from_f64(value));
     }

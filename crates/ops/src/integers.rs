@@ -1,7 +1,7 @@
 //! Small integer tensors that say what to do: shapes, axes, indices.
 
 use heirloom_mem::{DType, Tensor};
-use heirloom_runtime::{KernelError, RunCx};
+use heirloom_runtime::{KernelError, RunCx, Watch};
 use smallvec::SmallVec;
 
 /// A short list of integers.
@@ -12,7 +12,7 @@ pub(crate) type Places = SmallVec<[usize; 6]>;
 
 /// The elements of an INT32 or INT64 input.
 pub(crate) fn list(cx: &RunCx<'_>, index: usize) -> Result<Ints, KernelError> {
-    elements(&cx.dense(index)?, index)
+    elements(cx, &cx.dense(index)?, index)
 }
 
 /// The elements of an INT32 or INT64 input; `None` where it is absent.
@@ -20,9 +20,16 @@ pub(crate) fn opt_list(cx: &RunCx<'_>, index: usize) -> Result<Option<Ints>, Ker
     cx.opt_tensor(index)?.is_some().then(|| list(cx, index)).transpose()
 }
 
-fn elements(tensor: &Tensor, index: usize) -> Result<Ints, KernelError> {
+fn elements(cx: &RunCx<'_>, tensor: &Tensor, index: usize) -> Result<Ints, KernelError> {
     match tensor.dtype() {
-        DType::Int64 => Ok(tensor.as_slice::<i64>()?.iter().copied().collect()),
+        DType::Int64 => {
+            let mut list = Ints::with_capacity(tensor.len());
+            for piece in tensor.as_slice::<i64>()?.chunks(Watch::PIECE) {
+                cx.cancel().check()?;
+                list.extend(piece.iter().copied());
+            }
+            Ok(list)
+        }
         DType::Int32 => Ok(tensor.as_slice::<i32>()?.iter().map(|&v| i64::from(v)).collect()),
         actual => Err(KernelError::InputType {
             index,

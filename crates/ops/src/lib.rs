@@ -45,6 +45,7 @@ mod scalar;
 mod scatter;
 mod sequences;
 mod skip_norm;
+mod sorting;
 mod spread;
 mod table;
 mod text;

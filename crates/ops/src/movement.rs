@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use heirloom_mem::{Shape, Storage, Tensor, copy, element_count};
-use heirloom_runtime::{KernelError, RunCx};
+use heirloom_runtime::{Cancelled, KernelError, RunCx};
 use heirloom_types::{StringTensor, Value};
 use smallvec::SmallVec;
 
@@ -111,36 +111,51 @@ pub(crate) fn materialize(cx: &mut RunCx<'_>, index: usize, view: &View) -> Resu
     let mut out = cx.alloc(input.dtype(), &view.shape)?;
     let from = input.dense_bytes().unwrap_or(&[]);
     if bits < 8 {
-        narrow(out.bytes_mut(), from, bits, view);
+        narrow(cx, out.bytes_mut(), from, bits, view)?;
         return Ok(out.freeze().into());
     }
     let width = bits / 8;
     if run < 8 && view.shape.len() >= 2 {
         match width {
-            1 => tiles::<1>(out.bytes_mut(), from, view),
-            2 => tiles::<2>(out.bytes_mut(), from, view),
-            4 => tiles::<4>(out.bytes_mut(), from, view),
-            8 => tiles::<8>(out.bytes_mut(), from, view),
-            _ => tiles::<16>(out.bytes_mut(), from, view),
-        }
+            1 => tiles::<1>(cx, out.bytes_mut(), from, view),
+            2 => tiles::<2>(cx, out.bytes_mut(), from, view),
+            4 => tiles::<4>(cx, out.bytes_mut(), from, view),
+            8 => tiles::<8>(cx, out.bytes_mut(), from, view),
+            _ => tiles::<16>(cx, out.bytes_mut(), from, view),
+        }?;
         return Ok(out.freeze().into());
     }
     let run = run * width;
     let runs = view.starts(outer).map(|start| &from[start * width..start * width + run]);
-    copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
+    fill(cx, out.bytes_mut(), runs)?;
     Ok(out.freeze().into())
 }
 
+/// Fills `to` with the runs of `from`, one behind the other.
+///
+/// # Errors
+/// When the call is cancelled.
+pub(crate) fn fill<'a>(
+    cx: &RunCx<'_>,
+    to: &mut [u8],
+    from: impl Iterator<Item = &'a [u8]>,
+) -> Result<(), Cancelled> {
+    let on = || !cx.cancel().is_cancelled();
+    if copy::runs_while(to, from, on, copy::Purpose::Kernel, cx.ledger()) { Ok(()) } else { Err(Cancelled) }
+}
+
 /// Elements of `W` bytes, tile by tile of the last two axes, so that both sides stay in the cache.
-fn tiles<const W: usize>(out: &mut [u8], from: &[u8], view: &View) {
+fn tiles<const W: usize>(cx: &RunCx<'_>, out: &mut [u8], from: &[u8], view: &View) -> Result<(), Cancelled> {
     const TILE: usize = 16;
     let outer = view.shape.len() - 2;
     let (rows, columns) = (view.shape[outer], view.shape[outer + 1]);
     let (down, across) = (view.strides[outer], view.strides[outer + 1]);
     let (from, out) = (from.as_chunks::<W>().0, out.as_chunks_mut::<W>().0);
     let planes = out.chunks_exact_mut((rows * columns).max(1));
+    let mut watch = cx.cancel().watch();
     for (start, out) in view.starts(outer).zip(planes) {
         for top in (0..rows).step_by(TILE) {
+            watch.pass(TILE * columns)?;
             for left in (0..columns).step_by(TILE) {
                 let right = (left + TILE).min(columns);
                 for row in top..(top + TILE).min(rows) {
@@ -153,17 +168,21 @@ fn tiles<const W: usize>(out: &mut [u8], from: &[u8], view: &View) {
             }
         }
     }
+    Ok(())
 }
 
 /// Elements of less than a byte move one by one.
-fn narrow(out: &mut [u8], from: &[u8], bits: usize, view: &View) {
+fn narrow(cx: &RunCx<'_>, out: &mut [u8], from: &[u8], bits: usize, view: &View) -> Result<(), Cancelled> {
     out.fill(0);
+    let mut watch = cx.cancel().watch();
     let mask = (1u8 << bits) - 1;
     for (at, start) in view.starts(view.shape.len()).enumerate() {
+        watch.pass(1)?;
         let (from_bit, to_bit) = (start * bits, at * bits);
         let code = from[from_bit / 8] >> (from_bit % 8) & mask;
         out[to_bit / 8] |= code << (to_bit % 8);
     }
+    Ok(())
 }
 
 /// The same elements as input `index` in another shape of as many elements; in place where they are dense.

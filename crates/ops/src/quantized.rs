@@ -176,10 +176,14 @@ pub(crate) fn write_codes(out: &mut TensorMut, codes: &[i32]) {
     }
 }
 
+/// The least and the greatest of `x` and zero.
+pub(crate) fn extremes(x: &[f32]) -> [f32; 2] {
+    [x.iter().fold(0.0f32, |m, &v| m.min(v)), x.iter().fold(0.0f32, |m, &v| m.max(v))]
+}
+
 /// The scale and zero point that cover the range of `x` and zero with the codes 0 to 255.
 pub(crate) fn dynamic(x: &[f32]) -> (f32, i32) {
-    let low = x.iter().fold(0.0f32, |m, &v| m.min(v));
-    let high = x.iter().fold(0.0f32, |m, &v| m.max(v));
+    let [low, high] = extremes(x);
     let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
     (scale, (-low / scale).round_ties_even().clamp(0.0, 255.0) as i32)
 }

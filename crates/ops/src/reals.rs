@@ -2,17 +2,26 @@
 
 use half::{bf16, f16};
 use heirloom_mem::{DType, Shape, Tensor};
-use heirloom_runtime::{KernelError, RunCx};
+use heirloom_runtime::{KernelError, RunCx, Watch};
 
 use crate::by_type::by_type;
 use crate::elementwise::wrong_type;
 use crate::real::Real;
 use crate::real::num::Wide;
+use crate::spread;
 
 /// The elements of a tensor of real numbers.
 pub(crate) fn reals(cx: &RunCx<'_>, index: usize, list: &Tensor) -> Result<Vec<f64>, KernelError> {
     by_type!(list.dtype(), [f32, f16, bf16, f64],
-        T => Ok(list.as_slice::<T>()?.iter().map(|v| v.widen().to_f64()).collect()),
+        T => {
+            let from = list.as_slice::<T>()?;
+            let mut values = Vec::with_capacity(from.len());
+            for piece in from.chunks(Watch::PIECE) {
+                cx.cancel().check()?;
+                values.extend(piece.iter().map(|v| v.widen().to_f64()));
+            }
+            Ok(values)
+        },
         _ => Err(wrong_type(cx, index, "real numbers")))
 }
 
@@ -44,8 +53,10 @@ pub(crate) fn written(
 ) -> Result<Tensor, KernelError> {
     let mut out = cx.alloc(dtype, shape)?;
     by_type!(dtype, [f32, f16, bf16, f64], T => {
-        let to = out.elements_mut::<T>().iter_mut().zip(values);
-        to.for_each(|(t, &v)| *t = T::narrow(<T as Real>::Wide::from_f64(v)));
+        spread::pieces(cx.cancel(), out.elements_mut::<T>(), |at, to| {
+            let pairs = to.iter_mut().zip(&values[at..]);
+            pairs.for_each(|(t, &v)| *t = T::narrow(<T as Real>::Wide::from_f64(v)));
+        })?;
     }, _ => return Err(KernelError::Other(format!("{dtype} holds no real numbers"))));
     Ok(out.freeze())
 }

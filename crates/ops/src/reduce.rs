@@ -1,7 +1,7 @@
 //! Reductions over axes, declared by how elements are gathered.
 
 use heirloom_mem::{DType, Element, Shape};
-use heirloom_runtime::{BuildCx, BuildError, KernelError, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, CancelToken, Cancelled, KernelError, RunCx};
 
 use crate::attributes::only;
 use crate::broadcast::Walk;
@@ -65,32 +65,37 @@ const LANES: usize = 16;
 
 /// For each element of the kept shape, its elements gathered with `push` from `start` on; partial results are joined
 /// with `join`. `push` is told the group.
+///
+/// # Errors
+/// When the call is cancelled.
 pub(crate) fn gather<E: Element, A: Copy>(
+    cancel: &CancelToken,
     plan: &Plan,
     from: &[E],
     start: A,
     push: impl Fn(A, E, usize) -> A,
     join: impl Fn(A, A) -> A,
-) -> Vec<A> {
+) -> Result<Vec<A>, Cancelled> {
     if const { hot(E::DTYPE) } {
-        return gather_with(plan, from, start, &push, &join);
+        return gather_with(cancel, plan, from, start, &push, &join);
     }
-    gather_with::<E, A, dyn Fn(A, E, usize) -> A>(plan, from, start, &push, &join)
+    gather_with::<E, A, dyn Fn(A, E, usize) -> A>(cancel, plan, from, start, &push, &join)
 }
 
 fn gather_with<E: Copy, A: Copy, P: Fn(A, E, usize) -> A + ?Sized>(
+    cancel: &CancelToken,
     plan: &Plan,
     from: &[E],
     start: A,
     push: &P,
     join: &dyn Fn(A, A) -> A,
-) -> Vec<A> {
+) -> Result<Vec<A>, Cancelled> {
     let mut groups = vec![start; plan.kept.iter().product()];
     let walk = Walk::new(&plan.from, [&plan.kept]);
-    walk.for_each(|at, [group]| {
-        let run = &from[at..at + walk.run];
+    walk.pieces(&mut cancel.watch(), |at, [group], length| {
+        let run = &from[at..at + length];
         if walk.step[0] == 1 {
-            let groups = &mut groups[group..group + walk.run];
+            let groups = &mut groups[group..group + length];
             groups.iter_mut().zip(run).enumerate().for_each(|(k, (a, &v))| *a = push(*a, v, group + k));
         } else if run.len() < LANES {
             groups[group] = run.iter().fold(groups[group], |a, &v| push(a, v, group));
@@ -103,8 +108,8 @@ fn gather_with<E: Copy, A: Copy, P: Fn(A, E, usize) -> A + ?Sized>(
             lanes.iter_mut().zip(rest).for_each(|(a, &v)| *a = push(*a, v, group));
             groups[group] = lanes.into_iter().fold(groups[group], join);
         }
-    });
-    groups
+    })?;
+    Ok(groups)
 }
 
 /// How many elements fall into each group.
@@ -120,8 +125,14 @@ pub(crate) fn bytes(
     join: impl Fn(u8, u8) -> u8,
 ) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
-    let groups =
-        gather(plan, input.dense_bytes().unwrap_or(&[]), start, |a, v, _| join(a, u8::from(v != 0)), &join);
+    let groups = gather(
+        cx.cancel(),
+        plan,
+        input.dense_bytes().unwrap_or(&[]),
+        start,
+        |a, v, _| join(a, u8::from(v != 0)),
+        &join,
+    )?;
     let mut out = cx.alloc(DType::Bool, &plan.result)?;
     out.bytes_mut().iter_mut().zip(groups).for_each(|(o, group)| *o = group);
     cx.set(0, out.freeze());
@@ -184,7 +195,7 @@ macro_rules! reduction {
                         $push
                     };
                     let groups =
-                        $crate::reduce::gather(&plan, input.as_slice::<T>()?, start, push, |$a: W, $b: W| $join);
+                        $crate::reduce::gather(cx.cancel(), &plan, input.as_slice::<T>()?, start, push, |$a: W, $b: W| $join)?;
                     let $count = $crate::reduce::count(&plan);
                     let mut out = cx.alloc(dtype, &plan.result)?;
                     out.elements_mut::<T>().iter_mut().zip(groups).for_each(|(o, $sum)| *o = T::down($finish));

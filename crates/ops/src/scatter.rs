@@ -1,7 +1,7 @@
 //! Updates written into a copy of a tensor at places that indices name.
 
 use heirloom_mem::Shape;
-use heirloom_runtime::{BuildCx, BuildError, KernelError, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, KernelError, RunCx, Watch};
 use heirloom_types::Value;
 
 use crate::attributes::unsupported;
@@ -59,7 +59,9 @@ pub(crate) fn element_places(cx: &RunCx<'_>, data: &[usize], axis: usize) -> Res
     let (mut counter, mut base) = (Shape::from_elem(0, shape.len()), 0);
     let mut list = Vec::with_capacity(along.len());
     let own = |at: usize| if at == axis { 0 } else { strides[at] };
+    let mut watch = cx.cancel().watch();
     for place in along {
+        watch.pass(1)?;
         list.push(base + place * strides[axis]);
         for at in (0..shape.len()).rev() {
             counter[at] += 1;
@@ -80,9 +82,18 @@ struct Replace<'a> {
 }
 
 impl Moves for Replace<'_> {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
-        put(out, inputs[0]);
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
+        for (out, from) in out.chunks_mut(Watch::PIECE).zip(inputs[0].chunks(Watch::PIECE)) {
+            watch.pass(out.len())?;
+            put(out, from);
+        }
         for (update, &at) in inputs[1].chunks_exact(self.run.max(1)).zip(self.starts) {
+            watch.pass(self.run)?;
             put(&mut out[at..at + self.run], update);
         }
         Ok(())
@@ -117,7 +128,9 @@ pub(crate) fn scatter(
             Reduction::Smallest => a.smaller(b),
             Reduction::Replace => b,
         };
+        let mut watch = cx.cancel().watch();
         for (update, &at) in from.chunks_exact(run.max(1)).zip(starts) {
+            watch.pass(run)?;
             for (o, &v) in to[at..at + run].iter_mut().zip(update) {
                 *o = T::down(f(o.up(), v.up()));
             }

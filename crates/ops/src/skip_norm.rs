@@ -4,6 +4,7 @@ use heirloom_mem::DType;
 use heirloom_runtime::{KernelError, RunCx};
 
 use crate::reals::{input, misfit, opt_input, written};
+use crate::spread;
 
 /// The inputs that the two operators have at different places.
 pub(crate) struct Places {
@@ -31,7 +32,9 @@ pub(crate) fn run(
             &[&shape, &skip_shape],
         ));
     }
-    x.iter_mut().enumerate().for_each(|(at, v)| *v += skip[at % skip.len()]);
+    spread::pieces(cx.cancel(), &mut x, |from, x| {
+        x.iter_mut().enumerate().for_each(|(at, v)| *v += skip[(from + at) % skip.len()]);
+    })?;
     let row = |values: Option<(DType, heirloom_mem::Shape, Vec<f64>)>| match values {
         Some((_, shape, _)) if *shape != [width] => {
             Err(misfit("gamma, beta and bias have an element for each of the last axis", &[&shape]))
@@ -46,10 +49,14 @@ pub(crate) fn run(
         None => None,
     };
     if let Some(bias) = row(opt_input(cx, places.bias)?)? {
-        x.iter_mut().enumerate().for_each(|(at, v)| *v += bias[at % width]);
+        spread::pieces(cx.cancel(), &mut x, |from, x| {
+            x.iter_mut().enumerate().for_each(|(at, v)| *v += bias[(from + at) % width]);
+        })?;
     }
     let (mut out, mut means, mut factors) = (Vec::with_capacity(x.len()), Vec::new(), Vec::new());
+    let mut watch = cx.cancel().watch();
     for row in x.chunks_exact(width) {
+        watch.pass(2 * width)?;
         let mean = if centred { row.iter().sum::<f64>() / width as f64 } else { 0.0 };
         let square = row.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / width as f64;
         let factor = 1.0 / (square + epsilon).sqrt();

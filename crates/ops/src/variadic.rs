@@ -57,15 +57,16 @@ fn fold_runs<T: Numeric>(
         None => {
             let start = cx.dense(0)?;
             let mut out = cx.alloc(T::DTYPE, &shape)?;
-            own_runs(&mut out, &shape, &first, start.as_slice::<T>()?, &|own, first| {
+            own_runs(cx, &mut out, &shape, &first, start.as_slice::<T>()?, &|own, first| {
                 run::combine::<T>(own, Operand::Own, first, &|_, v| v);
-            });
+            })?;
             out
         }
     };
     for other in &tensors {
-        own_runs(&mut out, &shape, other.shape(), other.as_slice::<T>()?, step);
+        own_runs(cx, &mut out, &shape, other.shape(), other.as_slice::<T>()?, step)?;
     }
+    cx.cancel().check()?;
     end(out.elements_mut::<T>());
     cx.set(0, out.freeze());
     Ok(())

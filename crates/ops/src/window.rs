@@ -2,7 +2,7 @@
 
 use heirloom_graph::Attributes;
 use heirloom_mem::Shape;
-use heirloom_runtime::{BuildError, KernelError};
+use heirloom_runtime::{BuildError, Cancelled, KernelError, Watch};
 use smallvec::SmallVec;
 
 use crate::attributes::unsupported;
@@ -236,15 +236,28 @@ pub fn for_each_index(shape: &[usize], mut f: impl FnMut(usize, &[usize])) {
 }
 
 /// For each output position, in order, calls `f` with its place, its index and the taps that fall on the input.
-pub fn for_each_window(axes: &[Axis], mut f: impl FnMut(usize, &[usize], &[(usize, usize)])) {
+///
+/// # Errors
+/// When the call is cancelled: then some positions are left out.
+pub fn for_each_window(
+    watch: &mut Watch<'_>,
+    axes: &[Axis],
+    mut f: impl FnMut(usize, &[usize], &[(usize, usize)]),
+) -> Result<(), Cancelled> {
     let shape: Shape = outputs(axes).collect();
+    let work = axes.iter().map(|axis| axis.kernel).product::<usize>() * 2 + 8;
+    let mut on = Ok(());
     let mut taps: SmallVec<[(usize, usize); 3]> = SmallVec::from_elem((0, 0), axes.len());
     for_each_index(&shape, |at, index| {
         for ((taps, axis), &i) in taps.iter_mut().zip(axes).zip(index) {
             *taps = axis.taps(i);
         }
-        f(at, index, &taps);
+        on = on.and_then(|()| watch.pass(work));
+        if on.is_ok() {
+            f(at, index, &taps);
+        }
     });
+    on
 }
 
 /// Calls `f` with the input place of each of a window's taps, in order.

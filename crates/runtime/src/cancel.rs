@@ -67,6 +67,48 @@ impl CancelToken {
     }
 }
 
+/// Counts a kernel's work, so that it looks at its token often enough and not oftener.
+pub struct Watch<'a> {
+    token: &'a CancelToken,
+    left: usize,
+}
+
+impl CancelToken {
+    /// Watches one thread's work from here on.
+    pub fn watch(&self) -> Watch<'_> {
+        Watch { token: self, left: Watch::PIECE }
+    }
+}
+
+impl Watch<'_> {
+    /// Elements that are computed one by one between two looks: a few milliseconds at most.
+    pub const PIECE: usize = 1 << 17;
+
+    /// Says that `work` elements come next, and looks at the token where enough went before.
+    ///
+    /// # Errors
+    /// [`Cancelled`].
+    #[inline]
+    pub fn pass(&mut self, work: usize) -> Result<(), Cancelled> {
+        match self.left.checked_sub(work) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.left = Watch::PIECE;
+                self.token.check()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CancelToken")

@@ -34,7 +34,7 @@ mod sync {
 }
 
 pub use axis::normalize_axis;
-pub use cancel::{CancelToken, Cancelled};
+pub use cancel::{CancelToken, Cancelled, Watch};
 pub use decode::{DecodeError, DecodeOptions, DecodeSource, DecodedBy, decode};
 pub use error::{Mismatch, NodeFault, NodeFaultKind, RunError, SessionError, StateError};
 pub use feeds::Feeds;

@@ -17,7 +17,12 @@ pub(super) fn run(call: &Call<'_>, layout: &Layout, cx: &RunCx<'_>, out: &mut [f
     let (tasks, each) = crate::gemm::share(planes, planes * output * taps, cx.team().threads());
     cx.team().run(tasks, &|task| {
         let mut padded = vec![0.0f32; layout.channel + SLACK];
+        let mut watch = cx.cancel().watch();
         for plane in task * each..((task + 1) * each).min(planes) {
+            // The caller notices.
+            if watch.pass(output).is_err() {
+                return;
+            }
             let channel = plane % groups;
             layout.fill(&call.x[plane * input..][..input], &mut padded[..layout.channel]);
             // SAFETY: each plane is written by one task.

@@ -178,6 +178,9 @@ impl Product<'_> {
             }
             Right::Rows(b, ldb) => {
                 for depth in (0..k.max(1)).step_by(DEPTH) {
+                    if cancel.is_cancelled() {
+                        return;
+                    }
                     let depth = (depth, (depth + DEPTH).min(k));
                     let b = &b[(depth.0 * ldb + first).min(b.len())..];
                     let block = Block { b, places: Even(ldb), panel: PANEL };

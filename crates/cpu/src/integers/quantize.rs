@@ -65,10 +65,14 @@ impl Kernel for Quantize {
         let mut out = cx.alloc(DType::Uint8, x.shape())?;
         let to = DisjointMut::new(out.bytes_mut());
         cx.team().run(values.len().div_ceil(PIECE), &|task| {
+            if task > 0 && cx.cancel().is_cancelled() {
+                return;
+            }
             let range = task * PIECE..((task + 1) * PIECE).min(values.len());
             // SAFETY: each piece is written by one task.
             scale.codes(self.isa, &values[range.clone()], unsafe { to.part(range) });
         });
+        cx.cancel().check()?;
         cx.set(0, out.freeze());
         if cx.wants(1) {
             cx.set(1, Tensor::scalar(scale.scale));

@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface.
 
+mod cancel;
 mod codes;
 mod exact;
 mod fast;

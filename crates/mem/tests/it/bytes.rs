@@ -92,3 +92,20 @@ fn ranges_outside_the_bytes_give_none() {
     assert!(reversed.is_none());
     assert_eq!(bytes.get(4..).map(|b| b.len()), Some(0));
 }
+
+#[test]
+fn buffers_of_all_sizes_are_aligned_zeroed_and_writable_to_their_ends() {
+    let ledger = Ledger::default();
+    for len in [1, 63, 64, 4097, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 17] {
+        for _ in 0..3 {
+            let mut bytes = BytesMut::zeroed(len, &ledger);
+            assert_eq!((bytes.len(), bytes.as_mut_slice().as_ptr().addr() % 64), (len, 0));
+            assert!(bytes.as_mut_slice().iter().all(|&b| b == 0), "{len}");
+            bytes.as_mut_slice().fill(0xa5);
+            let shared = bytes.freeze();
+            assert_eq!((shared[0], shared[len - 1]), (0xa5, 0xa5));
+            assert!(shared.try_into_unique().is_ok());
+        }
+    }
+    assert_eq!(ledger.counts().allocations, 24);
+}

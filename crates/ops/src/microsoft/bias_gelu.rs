@@ -4,6 +4,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, Run
 
 use crate::attributes::only;
 use crate::reals::{input, misfit, opt_input, written};
+use crate::spread;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "com.microsoft",
@@ -25,9 +26,15 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
                     &[&shape, &bias_shape],
                 ));
             }
-            x.iter_mut().enumerate().for_each(|(at, v)| *v += bias[at % bias.len()]);
+            spread::pieces(cx.cancel(), &mut x, |from, x| {
+                x.iter_mut().enumerate().for_each(|(at, v)| *v += bias[(from + at) % bias.len()]);
+            })?;
         }
-        x.iter_mut().for_each(|x| *x = crate::gelu::exact(*x));
+        let mut watch = cx.cancel().watch();
+        for x in &mut x {
+            watch.pass(8)?;
+            *x = crate::gelu::exact(*x);
+        }
         let out = written(cx, dtype, &shape, &x)?;
         cx.set(0, out);
         Ok(())

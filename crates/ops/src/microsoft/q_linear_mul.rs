@@ -25,6 +25,6 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let ((a_shape, a), (b_shape, b)) = (read(cx, 0)?, read(cx, 3)?);
     let shape = broadcast::shape(&[&a_shape, &b_shape])?;
     let mut values = vec![0.0; shape.iter().product()];
-    zip(&mut values, &shape, [&a_shape, &b_shape], &a, &b, |x: f32, y: f32| x * y);
+    zip(&mut cx.cancel().watch(), &mut values, &shape, [&a_shape, &b_shape], &a, &b, |x: f32, y: f32| x * y)?;
     write(cx, 6, cx.tensor(0)?.dtype(), &shape, &values)
 }

@@ -4,6 +4,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, Run
 
 use crate::attributes::only;
 use crate::reals::{input, written};
+use crate::spread;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "com.microsoft",
@@ -26,7 +27,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 impl Kernel for QuickGelu {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (dtype, shape, mut x) = input(cx, 0)?;
-        x.iter_mut().for_each(|x| *x = *x / (1.0 + (-self.alpha * *x).exp()));
+        spread::pieces(cx.cancel(), &mut x, |_, x| {
+            x.iter_mut().for_each(|x| *x = *x / (1.0 + (-self.alpha * *x).exp()));
+        })?;
         let out = written(cx, dtype, &shape, &x)?;
         cx.set(0, out);
         Ok(())

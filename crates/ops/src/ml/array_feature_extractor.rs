@@ -1,7 +1,6 @@
 //! [`ArrayFeatureExtractor`](https://onnx.ai/onnx/operators/onnx_aionnxml_ArrayFeatureExtractor.html): elements of
 //! the last axis by their indices.
 
-use heirloom_mem::copy;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::only;
@@ -53,7 +52,7 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let bytes = x.dense_bytes().unwrap_or(&[]);
     let rows = bytes.chunks_exact((extent * width).max(1));
     let picked = rows.flat_map(|row| indices.iter().map(move |&i| &row[i as usize * width..][..width]));
-    copy::runs(out.bytes_mut(), picked, copy::Purpose::Kernel, cx.ledger());
+    crate::movement::fill(cx, out.bytes_mut(), picked)?;
     cx.set(0, out.freeze());
     Ok(())
 }

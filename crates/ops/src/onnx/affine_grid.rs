@@ -49,14 +49,21 @@ impl Kernel for AffineGrid {
             (false, _) => -1.0 + (2 * i + 1) as f64 / extent as f64,
         };
         let mut out = Vec::with_capacity(batch * spatial.iter().product::<usize>() * n);
+        let mut watch = cx.cancel().watch();
         for theta in theta.chunks_exact(n * columns) {
+            let mut on = Ok(());
             for_each_index(spatial, |_, index| {
+                on = on.and_then(|()| watch.pass(n * columns));
+                if on.is_err() {
+                    return;
+                }
                 for row in theta.chunks_exact(columns) {
                     // Coordinates go x, y, z: the last axis first.
                     let sum: f64 = (0..n).map(|c| row[c] * place(index[n - 1 - c], spatial[n - 1 - c])).sum();
                     out.push(sum + row[n]);
                 }
             });
+            on?;
         }
         let shape: Shape = [batch].into_iter().chain(spatial.iter().copied()).chain([n]).collect();
         let out = written(cx, dtype, &shape, &out)?;

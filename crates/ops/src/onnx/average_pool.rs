@@ -52,11 +52,11 @@ fn pool<T: Real>(cx: &mut RunCx<'_>, node: &AveragePool) -> Result<(), KernelErr
     let (input, output, _) = planes(&axes);
     let xs = x.as_slice::<T>()?;
     let mut out = cx.alloc(T::DTYPE, &shape)?;
+    let mut watch = cx.cancel().watch();
     for plane in 0..count {
-        cx.cancel().check()?;
         let x = &xs[plane * input..][..input];
         let to = &mut out.elements_mut::<T>()[plane * output..][..output];
-        for_each_window(&axes, |at, index, taps| {
+        for_each_window(&mut watch, &axes, |at, index, taps| {
             let mut sum = T::Wide::default();
             for_each_tap(&axes, index, taps, |place| sum += x[place].widen());
             let count: usize = match node.include_pad {
@@ -64,7 +64,7 @@ fn pool<T: Real>(cx: &mut RunCx<'_>, node: &AveragePool) -> Result<(), KernelErr
                 false => taps.iter().map(|(from, to)| to - from).product(),
             };
             to[at] = T::narrow(sum / T::Wide::from_f64(count as f64));
-        });
+        })?;
     }
     cx.set(0, out.freeze());
     Ok(())

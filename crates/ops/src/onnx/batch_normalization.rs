@@ -93,6 +93,7 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &BatchNormalization) -> Result<(
     if node.training {
         let running = [mean.clone(), variance.clone()];
         for channel in 0..channels {
+            cx.cancel().check()?;
             let of = |f: &dyn Fn(f64) -> f64| -> f64 {
                 let planes = (0..batch).map(|n| &xs[(n * channels + channel) * plane..][..plane]);
                 planes.flatten().map(|v| f(v.widen().to_f64())).sum::<f64>() / (batch * plane) as f64
@@ -115,7 +116,9 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &BatchNormalization) -> Result<(
     }
     let mut out = cx.alloc(T::DTYPE, x.shape())?;
     let planes = out.elements_mut::<T>().chunks_exact_mut(plane.max(1)).zip(xs.chunks_exact(plane.max(1)));
+    let mut watch = cx.cancel().watch();
     for (at, (to, from)) in planes.enumerate() {
+        watch.pass(plane)?;
         let c = at % channels.max(1);
         let factor = scale[c] / (variance[c] + node.epsilon).sqrt();
         let (factor, shift) = (T::Wide::from_f64(factor), T::Wide::from_f64(bias[c] - mean[c] * factor));

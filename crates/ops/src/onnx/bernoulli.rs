@@ -2,7 +2,7 @@
 //! seed gives the same draws in each call.
 
 use heirloom_mem::DType;
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Cancelled, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{dtype, only, unsupported};
 use crate::by_type::{by_number, by_real};
@@ -37,8 +37,10 @@ impl Kernel for Bernoulli {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let input = cx.dense(0)?;
         let mut random = Random::of(self.seed);
+        let mut watch = cx.cancel().watch();
         let draws: Vec<bool> = by_real!(input.dtype(), T => {
-            input.as_slice::<T>()?.iter().map(|p| random.uniform() < p.up().to_f64()).collect()
+            let draw = |p: &T| watch.pass(2).map(|()| random.uniform() < p.up().to_f64());
+            input.as_slice::<T>()?.iter().map(draw).collect::<Result<_, Cancelled>>()?
         }, _ => return Err(wrong_type(cx, 0, "floating-point numbers")));
         let dtype = self.dtype.unwrap_or(input.dtype());
         let mut out = cx.alloc(dtype, input.shape())?;

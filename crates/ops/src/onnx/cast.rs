@@ -9,7 +9,7 @@ use std::sync::Arc;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use heirloom_mem::{DType, Tensor};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, CancelToken, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::floats::{Overflow, SmallFloat, e8m0_to_f32, f32_to_e8m0};
 use heirloom_types::{StringTensor, Value, bits};
 
@@ -17,7 +17,7 @@ use crate::attributes::{only, unsupported};
 use crate::by_type::by_type;
 use crate::cells::strings;
 use crate::numbers::{Number, convert};
-use crate::text;
+use crate::{run, spread, text};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -100,41 +100,57 @@ impl Kernel for Cast {
             return Ok(());
         }
         let mut out = cx.alloc(self.to, input.shape())?;
+        let by = (cx.team(), cx.cancel());
         match (input.dtype(), self.to) {
             (DType::Float, DType::Float16) => {
-                out.elements_mut::<f16>().convert_from_f32_slice(input.as_slice()?);
+                let from = input.as_slice::<f32>()?;
+                spread::pairs(by, out.elements_mut::<f16>(), from, &|out, from| {
+                    out.convert_from_f32_slice(from)
+                })?;
             }
             (DType::Int32, DType::Float) => {
-                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<i32>()?);
-                pairs.for_each(|(o, &v)| *o = v as f32);
+                spread::pairs(by, out.elements_mut::<f32>(), input.as_slice::<i32>()?, &|out, from| {
+                    run::each(out, from, &|v| v as f32);
+                })?;
             }
             (DType::Uint8, DType::Float) => {
-                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<u8>()?);
-                pairs.for_each(|(o, &v)| *o = f32::from(v));
+                spread::pairs(by, out.elements_mut::<f32>(), input.as_slice::<u8>()?, &|out, from| {
+                    run::each(out, from, &|v| f32::from(v));
+                })?;
             }
             (DType::Int8, DType::Float) => {
-                let pairs = out.elements_mut::<f32>().iter_mut().zip(input.as_slice::<i8>()?);
-                pairs.for_each(|(o, &v)| *o = f32::from(v));
+                spread::pairs(by, out.elements_mut::<f32>(), input.as_slice::<i8>()?, &|out, from| {
+                    run::each(out, from, &|v| f32::from(v));
+                })?;
             }
             (DType::Float, DType::BFloat16) => {
-                out.elements_mut::<bf16>().convert_from_f32_slice(input.as_slice()?);
+                let from = input.as_slice::<f32>()?;
+                spread::pairs(by, out.elements_mut::<bf16>(), from, &|out, from| {
+                    out.convert_from_f32_slice(from)
+                })?;
             }
             (DType::Float16, DType::Float) => {
-                input.as_slice::<f16>()?.convert_to_f32_slice(out.elements_mut());
+                let from = input.as_slice::<f16>()?;
+                spread::pairs(by, out.elements_mut::<f32>(), from, &|out, from| {
+                    from.convert_to_f32_slice(out)
+                })?;
             }
             (DType::BFloat16, DType::Float) => {
-                input.as_slice::<bf16>()?.convert_to_f32_slice(out.elements_mut());
+                let from = input.as_slice::<bf16>()?;
+                spread::pairs(by, out.elements_mut::<f32>(), from, &|out, from| {
+                    from.convert_to_f32_slice(out)
+                })?;
             }
             (from, to) => by_type!(from, [f32, f64, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8], F => {
                 let from = input.as_slice::<F>()?;
                 by_type!(to, [f32, f64, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8],
-                    T => convert::<F, T>(from, out.elements_mut()),
-                    _ => self.encode(from, out.bytes_mut())?)
+                    T => spread::pairs(by, out.elements_mut::<T>(), from, &|out, from| convert::<F, T>(from, out))?,
+                    _ => self.encode(by.1, from, out.bytes_mut())?)
             }, _ => {
                 let codes = codes(&input);
                 match values(from, &codes)? {
-                    Values::Integers(from) => self.finish(&from, to, &mut out)?,
-                    Values::Floats(from) => self.finish(&from, to, &mut out)?,
+                    Values::Integers(from) => self.finish(by.1, &from, to, &mut out)?,
+                    Values::Floats(from) => self.finish(by.1, &from, to, &mut out)?,
                 }
             }),
         }
@@ -212,11 +228,11 @@ impl Cast {
         if self.to.is_integer() {
             let numbers =
                 strings.elements.iter().map(|text| text::integer(text)).collect::<Result<Vec<i64>, _>>()?;
-            self.finish(&numbers, self.to, &mut out)?;
+            self.finish(cx.cancel(), &numbers, self.to, &mut out)?;
         } else {
             let numbers =
                 strings.elements.iter().map(|text| text::float(text)).collect::<Result<Vec<f64>, _>>()?;
-            self.finish(&numbers, self.to, &mut out)?;
+            self.finish(cx.cancel(), &numbers, self.to, &mut out)?;
         }
         cx.set(0, out.freeze());
         Ok(())
@@ -224,18 +240,19 @@ impl Cast {
 
     fn finish<F: Number>(
         &self,
+        cancel: &CancelToken,
         from: &[F],
         to: DType,
         out: &mut heirloom_mem::TensorMut,
     ) -> Result<(), KernelError> {
         by_type!(to, [f32, f64, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8],
-            T => convert::<F, T>(from, out.elements_mut()),
-            _ => return self.encode(from, out.bytes_mut()));
+            T => spread::pieces(cancel, out.elements_mut::<T>(), |at, out| convert::<F, T>(&from[at..], out))?,
+            _ => return self.encode(cancel, from, out.bytes_mut()));
         Ok(())
     }
 
     /// To a type that no Rust type holds.
-    fn encode<F: Number>(&self, from: &[F], out: &mut [u8]) -> Result<(), KernelError> {
+    fn encode<F: Number>(&self, cancel: &CancelToken, from: &[F], out: &mut [u8]) -> Result<(), KernelError> {
         let code = |v: F| match self.to {
             DType::Bool => u8::from(!v.is_zero()),
             DType::Uint4 | DType::Int4 => v.to_i64() as u8 & 0xf,
@@ -244,7 +261,11 @@ impl Cast {
             to => SmallFloat::of(to).map_or(0, |float| float.encode(v.to_f32(), self.rounding.overflow)),
         };
         match self.to.bit_width() {
-            Some(8) => out.iter_mut().zip(from).for_each(|(o, &v)| *o = code(v)),
+            Some(8) => {
+                spread::pieces(cancel, out, |at, out| {
+                    out.iter_mut().zip(&from[at..]).for_each(|(o, &v)| *o = code(v));
+                })?;
+            }
             Some(width) => {
                 let codes: Vec<u8> = from.iter().map(|&v| code(v)).collect();
                 bits::pack(&codes, width, out);

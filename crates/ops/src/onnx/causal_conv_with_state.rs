@@ -53,8 +53,10 @@ impl Kernel for CausalConv {
         if past.as_ref().is_some_and(|p| *p.1 != [batch, channels, k - 1]) {
             return Err(misfit("the past is [batch, channels, k - 1]", &[&shape]));
         }
+        let mut watch = cx.cancel().watch();
         let (mut out, mut kept) = (Vec::with_capacity(x.len()), Vec::new());
         for row in 0..batch * channels {
+            watch.pass(length * k)?;
             let channel = row % channels;
             let before = past.as_ref().map(|p| &p.2[row * (k - 1)..][..k - 1]);
             let mut line: Vec<f64> = before.map_or_else(|| vec![0.0; k - 1], Vec::from);

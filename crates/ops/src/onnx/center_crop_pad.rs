@@ -60,8 +60,12 @@ impl Kernel for CenterCropPad {
         };
         let counts: Shape = outer.iter().map(|s| s.2).collect();
         let bytes = x.dense_bytes().unwrap_or(&[]);
-        let ledger = cx.ledger();
+        let (ledger, mut watch, mut on) = (cx.ledger(), cx.cancel().watch(), Ok(()));
         for_each_index(&counts, |_, index| {
+            on = on.and_then(|()| watch.pass(last.2.max(8)));
+            if on.is_err() {
+                return;
+            }
             let (mut from, mut to) = (0, 0);
             for (axis, (&i, start)) in index.iter().zip(outer).enumerate() {
                 from = from * x.shape()[axis] + start.0 + i;
@@ -77,6 +81,7 @@ impl Kernel for CenterCropPad {
                 ledger,
             );
         });
+        on?;
         cx.set(0, out.freeze());
         Ok(())
     }

@@ -71,7 +71,9 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &Col2Im) -> Result<(), KernelError> {
     let shape: Shape = [batch, channels].into_iter().chain(axes.iter().map(|a| a.extent)).collect();
     let wide: Vec<T::Wide> = x.as_slice::<T>()?.iter().map(|v| v.widen()).collect();
     let mut sums = vec![T::Wide::default(); batch * channels * plane];
+    let mut watch = cx.cancel().watch();
     for (part, sums) in sums.chunks_exact_mut(plane.max(1)).enumerate() {
+        watch.pass(kernel * windows)?;
         for_each_index(&taps, |tap, offset| {
             fold(&wide[(part * kernel + tap) * windows..][..windows], &axes, offset, sums);
         });

@@ -36,17 +36,22 @@ impl Kernel for Compress {
             None => (flat, 0),
         };
         let condition = cx.dense(1)?;
-        let kept: Vec<usize> = bools(&condition, 1)?
-            .iter()
-            .enumerate()
-            .filter(|(at, holds)| **holds != 0 && *at < from[axis])
-            .map(|(at, _)| at)
-            .collect();
+        let mut kept = Vec::new();
+        let mut watch = cx.cancel().watch();
+        for (at, &holds) in bools(&condition, 1)?.iter().enumerate().take(from[axis]) {
+            watch.pass(1)?;
+            if holds != 0 {
+                kept.push(at);
+            }
+        }
         let (outer, run): (usize, usize) = (from[..axis].iter().product(), from[axis + 1..].iter().product());
-        let starts: Vec<usize> = (0..outer)
-            .flat_map(|block| kept.iter().map(move |at| (block, *at)))
-            .map(|(block, at)| (block * from[axis] + at) * run)
-            .collect();
+        let mut starts = Vec::with_capacity(outer * kept.len());
+        for block in 0..outer {
+            for at in &kept {
+                watch.pass(1)?;
+                starts.push((block * from[axis] + at) * run);
+            }
+        }
         let mut shape = from.clone();
         shape[axis] = kept.len();
         let value = pick(cx, 0, &shape, &starts, run)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use heirloom_mem::{Shape, Tensor, copy};
+use heirloom_mem::{Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::{StringTensor, Value};
 
@@ -95,7 +95,7 @@ fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize, cache: bool) -> Res
             &part.dense_bytes().unwrap_or(&[])[block * len..(block + 1) * len]
         })
     });
-    copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
+    crate::movement::fill(cx, out.bytes_mut(), runs)?;
     Ok(out.freeze().into())
 }
 

@@ -119,7 +119,7 @@ fn join(
             &tensor.dense_bytes().unwrap_or(&[])[block * len..(block + 1) * len]
         })
     });
-    copy::runs(out.bytes_mut(), pieces, copy::Purpose::Kernel, cx.ledger());
+    crate::movement::fill(cx, out.bytes_mut(), pieces)?;
     Ok(out.freeze().into())
 }
 

@@ -5,6 +5,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, Run
 
 use crate::attributes::{only, unsupported};
 use crate::integers;
+use crate::spread;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -44,14 +45,16 @@ impl Kernel for Filled {
             Some(bits @ (2 | 4)) => {
                 let code = element.first().copied().unwrap_or(0) & ((1 << bits) - 1);
                 let byte = if bits == 4 { code * 0x11 } else { code * 0x55 };
-                out.bytes_mut().fill(byte);
+                spread::pieces(cx.cancel(), out.bytes_mut(), |_, piece| piece.fill(byte))?;
                 let rest = shape.iter().product::<usize>() * bits as usize % 8;
                 if let Some(last) = out.bytes_mut().last_mut().filter(|_| rest != 0) {
                     *last &= (1 << rest) - 1;
                 }
             }
             _ => {
+                let mut watch = cx.cancel().watch();
                 for to in out.bytes_mut().chunks_exact_mut(element.len().max(1)) {
+                    watch.pass(1)?;
                     to.iter_mut().zip(element).for_each(|(o, &byte)| *o = byte);
                 }
             }

@@ -63,6 +63,7 @@ fn spread<T: Real>(cx: &mut RunCx<'_>, node: &Transposed) -> Result<(), KernelEr
     let ws = w.as_slice::<T>()?;
     let mut spreads = vec![T::Wide::default(); maps * kernel * plane];
     let mut turned = vec![T::Wide::default(); maps * kernel * depth];
+    let mut watch = cx.cancel().watch();
     for group in 0..node.groups {
         let w = &ws[group * depth * maps * kernel..][..depth * maps * kernel];
         for (channel, row) in w.chunks_exact((maps * kernel).max(1)).enumerate() {
@@ -74,6 +75,7 @@ fn spread<T: Real>(cx: &mut RunCx<'_>, node: &Transposed) -> Result<(), KernelEr
             product(&mut spreads, &turned, x, (plane, depth), false, cx.cancel())?;
             let sums = &mut sums[part * maps * out_plane..][..maps * out_plane];
             for (map, sums) in sums.chunks_exact_mut(out_plane.max(1)).enumerate() {
+                watch.pass(kernel * plane)?;
                 for_each_index(&taps, |tap, offset| {
                     fold(&spreads[(map * kernel + tap) * plane..][..plane], &axes, offset, sums);
                 });

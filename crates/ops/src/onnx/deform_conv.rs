@@ -92,14 +92,18 @@ impl Kernel for DeformConv {
         let mut sums = vec![0.0; batch * maps * plane];
         let per_group = maps / self.groups;
         let mut place = vec![0.0; rank];
+        let (mut watch, mut on) = (cx.cancel().watch(), Ok(()));
         for b in 0..batch {
             for group in 0..self.groups {
-                cx.cancel().check()?;
                 for c in 0..depth {
                     let channel = group * depth + c;
                     let offset_group = b * self.offset_groups + channel / per_offset;
                     let x = &x[(b * channels + channel) * input_plane..][..input_plane];
                     for_each_index(&kernel_shape, |tap, k| {
+                        on = on.and_then(|()| watch.pass(8 * plane));
+                        if on.is_err() {
+                            return;
+                        }
                         for_each_index(&out_shape, |at, index| {
                             for (axis, p) in place.iter_mut().enumerate() {
                                 let a = &axes[axis];
@@ -114,6 +118,7 @@ impl Kernel for DeformConv {
                                 factor * interpolated(x, spatial, &place);
                         });
                     });
+                    on?;
                 }
                 let w = &w[group * per_group * depth * taps..][..per_group * depth * taps];
                 let out = &mut sums[(b * maps + group * per_group) * plane..][..per_group * plane];

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use heirloom_mem::{DType, Shape};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Cancelled, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::floats::SmallFloat;
 
 use super::quantize_linear::block_and_type;
@@ -53,10 +53,13 @@ impl Kernel for DequantizeLinear {
         let scales = floats(cx, 1)?;
         let which = Granularity::new(x.shape(), &scale_shape, self.axis, self.block)?;
         let table = SmallFloat::of(x.dtype());
+        let mut watch = cx.cancel().watch();
         let values: Vec<f32> = match table {
             Some(float) => {
                 let values = codes(&x).into_iter().map(|code| float.decode(code)).enumerate();
-                values.map(|(at, v)| v * scales[which.of(at)]).collect()
+                values
+                    .map(|(at, v)| watch.pass(1).map(|()| v * scales[which.of(at)]))
+                    .collect::<Result<_, Cancelled>>()?
             }
             None => {
                 let zeros = match cx.opt_tensor(2)? {
@@ -69,9 +72,10 @@ impl Kernel for DequantizeLinear {
                 }
                 let difference = |(at, v): (usize, i32)| {
                     let own = which.of(at);
-                    v.wrapping_sub(zeros[own]) as f32 * scales[own]
+                    watch.pass(1).map(|()| v.wrapping_sub(zeros[own]) as f32 * scales[own])
                 };
-                integers(cx, 0, &x)?.into_iter().enumerate().map(difference).collect()
+                let codes = integers(cx, 0, &x)?.into_iter().enumerate();
+                codes.map(difference).collect::<Result<_, Cancelled>>()?
             }
         };
         let to = self.to.unwrap_or(scale_type);

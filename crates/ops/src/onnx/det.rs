@@ -37,7 +37,9 @@ fn det<T: Numeric>(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     }
     let mut out = cx.alloc(T::DTYPE, batch)?;
     let from = input.as_slice::<T>()?;
+    let mut watch = cx.cancel().watch();
     for (at, o) in out.elements_mut::<T>().iter_mut().enumerate() {
+        watch.pass(n.saturating_pow(3) / 4)?;
         let matrix = from[at * n * n..(at + 1) * n * n].iter().map(|v| v.up().to_f64()).collect();
         *o = T::down(T::Wide::from_f64(eliminated(matrix, n)));
     }

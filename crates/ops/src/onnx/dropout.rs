@@ -2,7 +2,7 @@
 //! and the others scaled up. A seed gives the same draws in each call.
 
 use heirloom_mem::DType;
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Cancelled, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
 use crate::by_type::by_real;
@@ -92,7 +92,9 @@ impl Dropout {
     fn drop<T: Numeric>(&self, cx: &mut RunCx<'_>, ratio: f64) -> Result<(), KernelError> {
         let input = cx.dense(0)?;
         let mut random = Random::of(self.seed);
-        let kept: Vec<bool> = (0..input.len()).map(|_| random.uniform() >= ratio).collect();
+        let mut watch = cx.cancel().watch();
+        let draw = |_| watch.pass(4).map(|()| random.uniform() >= ratio);
+        let kept: Vec<bool> = (0..input.len()).map(draw).collect::<Result<_, Cancelled>>()?;
         let scale = 1.0 / (1.0 - ratio);
         let mut out = cx.alloc(input.dtype(), input.shape())?;
         for ((o, v), &kept) in out.elements_mut::<T>().iter_mut().zip(input.as_slice::<T>()?).zip(&kept) {

@@ -31,7 +31,9 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let mut out = cx.alloc(DType::Bool, &shape)?;
         let (x, y): (Vec<&[u8]>, Vec<&[u8]>) =
             (a.elements.iter().map(|e| &**e).collect(), b.elements.iter().map(|e| &**e).collect());
-        zip(out.bytes_mut(), &shape, [&a.shape, &b.shape], &x, &y, |x, y| u8::from(x == y));
+        zip(&mut cx.cancel().watch(), out.bytes_mut(), &shape, [&a.shape, &b.shape], &x, &y, |x, y| {
+            u8::from(x == y)
+        })?;
         cx.set(0, out.freeze());
         return Ok(());
     }

@@ -7,6 +7,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, Run
 use crate::attributes::{only, unsupported};
 use crate::by_type::by_number;
 use crate::scalar::{Numeric, Scalar};
+use crate::spread;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -40,7 +41,7 @@ impl Kernel for EyeLike {
             return Err(KernelError::Shape { what: "a matrix has two axes", shapes: vec![shape] });
         };
         let mut out = cx.alloc(dtype, &shape)?;
-        out.bytes_mut().fill(0);
+        spread::pieces(cx.cancel(), out.bytes_mut(), |_, piece| piece.fill(0))?;
         let ones: Vec<usize> = (0..rows)
             .filter_map(|row| {
                 let column = i64::try_from(row).ok()?.checked_add(self.k)?;

@@ -1,7 +1,7 @@
 //! [`Gather`](https://onnx.ai/onnx/operators/onnx__Gather.html): the slices of an axis that indices name; negative ones count
 //! from the end.
 
-use heirloom_mem::{Shape, copy};
+use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::Value;
 
@@ -72,7 +72,7 @@ impl Kernel for Gather {
         let mut out = cx.alloc(data.dtype(), &shape)?;
         let bytes = data.dense_bytes().unwrap_or(&[]);
         let runs = starts.map(|at| &bytes[at * bits / 8..(at + inner) * bits / 8]);
-        copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
+        crate::movement::fill(cx, out.bytes_mut(), runs)?;
         cx.set(0, out.freeze());
         Ok(())
     }

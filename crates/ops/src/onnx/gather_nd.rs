@@ -1,7 +1,7 @@
 //! [`GatherND`](https://onnx.ai/onnx/operators/onnx__GatherND.html): the slices that the rows of the indices name; negative ones
 //! count from the end.
 
-use heirloom_mem::{Shape, copy};
+use heirloom_mem::Shape;
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
 use crate::attributes::{only, unsupported};
@@ -57,7 +57,9 @@ impl Kernel for GatherNd {
         let in_batch: usize = rows[batch..].iter().product();
         let count: usize = rows.iter().product();
         let mut starts = Vec::with_capacity(if inner == 0 { 0 } else { count });
+        let mut watch = cx.cancel().watch();
         for row in 0..count {
+            watch.pass(1)?;
             let mut at = row / in_batch * of_batch;
             let mut stride = of_batch;
             for (axis, &extent) in axes.iter().enumerate() {
@@ -70,7 +72,7 @@ impl Kernel for GatherNd {
         }
         let bytes = data.dense_bytes().unwrap_or(&[]);
         let runs = starts.into_iter().map(|at| &bytes[at * bits / 8..(at + inner) * bits / 8]);
-        copy::runs(out.bytes_mut(), runs, copy::Purpose::Kernel, cx.ledger());
+        crate::movement::fill(cx, out.bytes_mut(), runs)?;
         cx.set(0, out.freeze());
         Ok(())
     }

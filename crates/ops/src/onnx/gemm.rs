@@ -111,12 +111,12 @@ pub(crate) fn finish<W: Number + Ring>(
     let values = by_type!(c.dtype(), [f32, f16, bf16, f64, i32, i64, u32, u64],
         C => wide::<C, W>(&c, None)?, _ => return Err(wrong_type(cx, 2, "numbers")));
     let walk = Walk::new(shape, [c.shape()]);
-    walk.for_each(|at, [from]| {
-        for (i, sum) in sums[at..at + walk.run].iter_mut().enumerate() {
+    walk.pieces(&mut cx.cancel().watch(), |at, [from], run| {
+        for (i, sum) in sums[at..at + run].iter_mut().enumerate() {
             let c = values[from + i * walk.step[0]];
             *sum = sum.plus(if node.beta == 1.0 { c } else { scaled(c, node.beta) });
         }
-    });
+    })?;
     Ok(sums)
 }
 

@@ -139,9 +139,10 @@ impl Kernel for GridSample {
         let plane: usize = spatial.iter().product();
         let count: usize = places.iter().product();
         let mut out = vec![0.0; batch * channels * count];
+        let mut watch = cx.cancel().watch();
         for b in 0..*batch {
-            cx.cancel().check()?;
             for at in 0..count {
+                watch.pass(8 * channels.max(&8))?;
                 let point = &grid[(b * count + at) * n..][..*n];
                 // Elements of the plane and their weights, from the outermost axis in.
                 let mut taps: Vec<(Option<usize>, f64)> = vec![(Some(0), 1.0)];

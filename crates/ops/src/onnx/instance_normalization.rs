@@ -66,13 +66,16 @@ pub(crate) fn normalize<T: Real>(
     let per_group = channels / groups.max(1);
     let len = (per_group * plane).max(1);
     let parts = out.elements_mut::<T>().chunks_exact_mut(len).zip(x.as_slice::<T>()?.chunks_exact(len));
+    let mut watch = cx.cancel().watch();
     for (at, (to, from)) in parts.enumerate() {
+        watch.pass(2 * len)?;
         let values = || from.iter().map(|v| v.widen().to_f64());
         let mean = values().sum::<f64>() / len as f64;
         let variance = values().map(|v| (v - mean) * (v - mean)).sum::<f64>() / len as f64;
         let factor = 1.0 / (variance + epsilon).sqrt();
         let planes = to.chunks_exact_mut(plane.max(1)).zip(from.chunks_exact(plane.max(1)));
         for (channel, (to, from)) in planes.enumerate() {
+            watch.pass(plane)?;
             let own = parameter(at % groups * per_group + channel);
             for (t, v) in to.iter_mut().zip(from) {
                 let normal = (v.widen().to_f64() - mean) * factor;

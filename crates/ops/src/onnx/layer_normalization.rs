@@ -69,20 +69,22 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &LayerNormalization) -> Result<(
     let walk = Walk::new(tail, [scale.shape(), bias_shape]);
     let (mut means, mut factors) = (Vec::new(), Vec::new());
     let rows = x.as_slice::<T>()?.chunks_exact(count);
+    let mut watch = cx.cancel().watch();
     for (to, row) in out.elements_mut::<T>().chunks_exact_mut(count).zip(rows) {
+        watch.pass(2 * count)?;
         let values = || row.iter().map(|v| v.widen().to_f64());
         let mean = values().sum::<f64>() / count as f64;
         let variance = values().map(|v| (v - mean) * (v - mean)).sum::<f64>() / count as f64;
         let factor = 1.0 / (variance + node.epsilon).sqrt();
         means.push(mean);
         factors.push(factor);
-        walk.for_each(|at, [s, b]| {
-            for k in 0..walk.run {
+        walk.pieces(&mut watch, |at, [s, b], run| {
+            for k in 0..run {
                 let normal = (row[at + k].widen().to_f64() - mean) * factor;
                 let value = normal * scales[s + k * walk.step[0]] + biases[b + k * walk.step[1]];
                 to[at + k] = T::narrow(T::Wide::from_f64(value));
             }
-        });
+        })?;
     }
     let kept: Shape = shape.iter().enumerate().map(|(at, &d)| if at < axis { d } else { 1 }).collect();
     cx.set(0, out.freeze());

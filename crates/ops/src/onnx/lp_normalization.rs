@@ -46,8 +46,10 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &LpNormalization) -> Result<(), 
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let len = (shape[axis] * inner).max(1);
     let parts = out.elements_mut::<T>().chunks_exact_mut(len).zip(x.as_slice::<T>()?.chunks_exact(len));
+    let mut watch = cx.cancel().watch();
     for (to, from) in parts {
         for lane in 0..inner {
+            watch.pass(2 * shape[axis])?;
             let places = (lane..len).step_by(inner);
             let norm = norm(places.clone().map(|at| from[at].widen().to_f64()), node.p);
             for at in places {

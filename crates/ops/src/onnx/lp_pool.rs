@@ -63,15 +63,15 @@ fn pool<T: Real>(cx: &mut RunCx<'_>, node: &LpPool) -> Result<(), KernelError> {
     let xs = x.as_slice::<T>()?;
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let mut window = Vec::new();
+    let mut watch = cx.cancel().watch();
     for plane in 0..count {
-        cx.cancel().check()?;
         let x = &xs[plane * input..][..input];
         let to = &mut out.elements_mut::<T>()[plane * output..][..output];
-        for_each_window(&axes, |at, index, taps| {
+        for_each_window(&mut watch, &axes, |at, index, taps| {
             window.clear();
             for_each_tap(&axes, index, taps, |place| window.push(x[place].widen().to_f64()));
             to[at] = T::narrow(T::Wide::from_f64(norm(window.iter().copied(), node.p)));
-        });
+        })?;
     }
     cx.set(0, out.freeze());
     Ok(())

@@ -60,8 +60,10 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &Lrn) -> Result<(), KernelError>
     let mut out = cx.alloc(T::DTYPE, x.shape())?;
     let len = (channels * plane).max(1);
     let parts = out.elements_mut::<T>().chunks_exact_mut(len).zip(x.as_slice::<T>()?.chunks_exact(len));
+    let mut watch = cx.cancel().watch();
     for (to, from) in parts {
         for channel in 0..channels {
+            watch.pass(plane * 8)?;
             let first = channel.saturating_sub((node.size - 1) / 2);
             let last = (channel + node.size / 2).min(channels - 1);
             for at in 0..plane {

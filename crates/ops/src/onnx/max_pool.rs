@@ -62,12 +62,12 @@ fn pool<T: Element + PartialOrd>(cx: &mut RunCx<'_>, node: &MaxPool) -> Result<(
         true => Some(cx.alloc(DType::Int64, &shape)?),
         false => None,
     };
+    let mut watch = cx.cancel().watch();
     for plane in 0..count {
-        cx.cancel().check()?;
         let x = &xs[plane * input..][..input];
         let to = &mut out.elements_mut::<T>()[plane * output..][..output];
         let mut places = indices.as_mut().map(|i| &mut i.elements_mut::<i64>()[plane * output..][..output]);
-        for_each_window(&axes, |at, index, taps| {
+        for_each_window(&mut watch, &axes, |at, index, taps| {
             let mut best: Option<usize> = None;
             // NaN is greater than all numbers.
             #[allow(clippy::eq_op)]
@@ -82,7 +82,7 @@ fn pool<T: Element + PartialOrd>(cx: &mut RunCx<'_>, node: &MaxPool) -> Result<(
                 let place = if node.columns { column_major(best, spatial) } else { best };
                 places[at] = (plane * input + place) as i64;
             }
-        });
+        })?;
     }
     cx.set(0, out.freeze());
     if let Some(indices) = indices {

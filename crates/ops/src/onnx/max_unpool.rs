@@ -67,8 +67,10 @@ fn run<T: Real>(cx: &mut RunCx<'_>, node: &MaxUnpool) -> Result<(), KernelError>
     let mut out = cx.alloc(T::DTYPE, &shape)?;
     let to = out.elements_mut::<T>();
     to.fill(T::default());
+    let mut watch = cx.cancel().watch();
     let total: usize = inferred.iter().product();
     for (&v, &place) in x.as_slice::<T>()?.iter().zip(places.as_slice::<i64>()?) {
+        watch.pass(1)?;
         let range = || KernelError::Range { what: "an index", value: place, low: 0, high: total as i64 - 1 };
         let mut rest = usize::try_from(place).ok().filter(|&p| p < total).ok_or_else(range)?;
         // Indices count in the extents that the pool had, which the output may exceed.

@@ -46,20 +46,22 @@ fn normalize<T: Real>(cx: &mut RunCx<'_>, node: &MeanVarianceNormalization) -> R
         x.shape().iter().enumerate().map(|(at, &d)| if axes.contains(&at) { 1 } else { d }).collect();
     let groups: usize = kept.iter().product();
     let xs = x.as_slice::<T>()?;
-    let walk = Walk::new(x.shape(), [&kept]);
+    let (walk, cancel) = (Walk::new(x.shape(), [&kept]), cx.cancel());
     let count = (xs.len() / groups.max(1)) as f64;
     let each = |f: &mut dyn FnMut(usize, usize)| {
-        walk.for_each(|at, [group]| (0..walk.run).for_each(|i| f(at + i, group + i * walk.step[0])));
+        walk.pieces(&mut cancel.watch(), |at, [group], run| {
+            (0..run).for_each(|i| f(at + i, group + i * walk.step[0]));
+        })
     };
     let (mut means, mut variances) = (vec![0.0; groups], vec![0.0; groups]);
-    each(&mut |at, group| means[group] += xs[at].widen().to_f64() / count);
-    each(&mut |at, group| variances[group] += (xs[at].widen().to_f64() - means[group]).powi(2) / count);
+    each(&mut |at, group| means[group] += xs[at].widen().to_f64() / count)?;
+    each(&mut |at, group| variances[group] += (xs[at].widen().to_f64() - means[group]).powi(2) / count)?;
     let mut out = cx.alloc(T::DTYPE, x.shape())?;
     let to = out.elements_mut::<T>();
     each(&mut |at, group| {
         let value = (xs[at].widen().to_f64() - means[group]) / (variances[group] + 1e-9).sqrt();
         to[at] = T::narrow(T::Wide::from_f64(value));
-    });
+    })?;
     cx.set(0, out.freeze());
     Ok(())
 }

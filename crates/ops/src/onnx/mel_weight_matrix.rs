@@ -49,7 +49,9 @@ impl Kernel for MelWeightMatrix {
             })
             .collect();
         let mut weights = vec![0.0; bins * bands];
+        let mut watch = cx.cancel().watch();
         for band in 0..bands {
+            watch.pass(edges[band + 2] - edges[band])?;
             let [begin, peak, end] = [edges[band], edges[band + 1], edges[band + 2]];
             let mut set = |bin: usize, weight: f64| {
                 if bin < bins {

@@ -53,8 +53,10 @@ impl Kernel for Multinomial {
             input.as_slice::<T>()?.iter().map(|v| v.up().to_f64()).collect()
         }, _ => return Err(wrong_type(cx, 0, "floating-point numbers")));
         let mut random = Random::of(self.seed);
+        let mut watch = cx.cancel().watch();
         let mut draws = Vec::new();
         for row in logits.chunks_exact(classes.max(1)) {
+            watch.pass(2 * classes)?;
             let greatest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let mut sum = 0.0;
             let sums: Vec<f64> = row
@@ -65,6 +67,7 @@ impl Kernel for Multinomial {
                 })
                 .collect();
             for _ in 0..self.samples {
+                watch.pass(8)?;
                 let draw = random.uniform() * sum;
                 draws.push(sums.partition_point(|&sum| sum <= draw).min(classes - 1));
             }

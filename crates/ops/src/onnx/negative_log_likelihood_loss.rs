@@ -80,7 +80,9 @@ impl Loss {
         };
         let plane: usize = places.iter().product();
         let (mut losses, mut total) = (Vec::with_capacity(target.len()), 0.0);
+        let mut watch = cx.cancel().watch();
         for (at, &class) in target.iter().enumerate() {
+            watch.pass(1)?;
             if self.ignored == Some(class) {
                 losses.push(0.0);
                 continue;

@@ -1,12 +1,15 @@
 //! [`NonZero`](https://onnx.ai/onnx/operators/onnx__NonZero.html): the coordinates of all elements that are not 0, a column each.
 
 use heirloom_mem::{DType, Shape};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{
+    BuildCx, BuildError, CancelToken, Cancelled, Kernel, KernelError, KernelSpec, RunCx, Watch,
+};
 
 use crate::attributes::only;
 use crate::by_type::by_number;
 use crate::elementwise::{Plain, bools, wrong_type};
 use crate::numbers::Number;
+use crate::spread;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -25,9 +28,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let places: Vec<usize> = if input.dtype() == DType::Bool {
-        found(bools(&input, 0)?, |&byte| byte != 0)
+        found(cx.cancel(), bools(&input, 0)?, |&byte| byte != 0)?
     } else {
-        by_number!(input.dtype(), T => found(input.as_slice::<T>()?, |v| !v.is_zero()),
+        by_number!(input.dtype(), T => found(cx.cancel(), input.as_slice::<T>()?, |v| !v.is_zero())?,
             _ => return Err(wrong_type(cx, 0, "numbers or BOOL")))
     };
     let shape = Shape::from_slice(input.shape());
@@ -39,7 +42,9 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         count => out.elements_mut::<i64>().chunks_exact_mut(count).collect(),
     };
     for (row, &extent) in rows.iter_mut().zip(&shape).rev() {
-        row.iter_mut().zip(&places).for_each(|(o, place)| *o = (place / inner % extent) as i64);
+        spread::pieces(cx.cancel(), row, |at, row| {
+            row.iter_mut().zip(&places[at..]).for_each(|(o, place)| *o = (place / inner % extent) as i64);
+        })?;
         inner *= extent;
     }
     drop(rows);
@@ -47,6 +52,16 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn found<T>(elements: &[T], holds: impl Fn(&T) -> bool) -> Vec<usize> {
-    elements.iter().enumerate().filter(|(_, v)| holds(v)).map(|(at, _)| at).collect()
+fn found<T>(
+    cancel: &CancelToken,
+    elements: &[T],
+    holds: impl Fn(&T) -> bool,
+) -> Result<Vec<usize>, Cancelled> {
+    let mut found = Vec::new();
+    for (piece, elements) in elements.chunks(Watch::PIECE).enumerate() {
+        cancel.check()?;
+        let holding = elements.iter().enumerate().filter(|(_, v)| holds(v));
+        found.extend(holding.map(|(at, _)| piece * Watch::PIECE + at));
+    }
+    Ok(found)
 }

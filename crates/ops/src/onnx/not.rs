@@ -5,6 +5,7 @@ use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, Run
 
 use crate::attributes::only;
 use crate::elementwise::{Plain, bools};
+use crate::{run, spread};
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -17,13 +18,15 @@ pub(crate) const SPEC: KernelSpec = KernelSpec {
 
 fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     only(cx, &[])?;
-    Ok(Box::new(Plain(run)))
+    Ok(Box::new(Plain(negate)))
 }
 
-fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
+fn negate(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let mut out = cx.alloc(DType::Bool, input.shape())?;
-    out.bytes_mut().iter_mut().zip(bools(&input, 0)?).for_each(|(o, &v)| *o = u8::from(v == 0));
+    spread::pairs((cx.team(), cx.cancel()), out.bytes_mut(), bools(&input, 0)?, &|out, from| {
+        run::each(out, from, &|v| u8::from(v == 0));
+    })?;
     cx.set(0, out.freeze());
     Ok(())
 }

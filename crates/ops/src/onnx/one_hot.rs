@@ -2,7 +2,7 @@
 //! each index and the one for "off" elsewhere; an index outside is nowhere.
 
 use heirloom_mem::Shape;
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, normalize_axis};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, Watch, normalize_axis};
 
 use crate::attributes::only;
 use crate::by_type::by_number;
@@ -63,12 +63,21 @@ struct Hot {
 }
 
 impl Moves for Hot {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
         let [off, on] = inputs[0] else {
             return Err(KernelError::Other(format!("there are two values, not {}", inputs[0].len())));
         };
-        out.fill(off.clone());
+        for out in out.chunks_mut(Watch::PIECE) {
+            watch.pass(out.len())?;
+            out.fill(off.clone());
+        }
         for (at, place) in self.places.iter().enumerate() {
+            watch.pass(1)?;
             if let Some(place) = place {
                 out[(at / self.inner * self.depth + place) * self.inner + at % self.inner] = on.clone();
             }

@@ -51,7 +51,7 @@ fn with_slope(cx: &mut RunCx<'_>, slope: &[usize]) -> Result<(), KernelError> {
             let wide = v.up();
             if wide < <T as Numeric>::Wide::ZERO { T::down(wide.times(by.up())) } else { v }
         };
-        zip(out.elements_mut(), &shape, [x.shape(), slope], x.as_slice::<T>()?, by.as_slice::<T>()?, f);
+        zip(&mut cx.cancel().watch(), out.elements_mut(), &shape, [x.shape(), slope], x.as_slice::<T>()?, by.as_slice::<T>()?, f)?;
         cx.set(0, out.freeze());
         Ok(())
     }, _ => Err(wrong_type(cx, 0, "numbers")))

@@ -2,7 +2,7 @@
 //! the reflection or the repetition of those that are there. Negative numbers take elements away.
 
 use heirloom_mem::{Shape, Tensor};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, normalize_axis};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, Watch, normalize_axis};
 use heirloom_types::Value;
 
 use crate::attributes::{only, unsupported};
@@ -152,7 +152,12 @@ struct Layout {
 }
 
 impl Moves for Layout {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
         let from = inputs[0];
         if let Some(values) = inputs.get(1) {
             let [value] = values else {
@@ -161,7 +166,10 @@ impl Moves for Layout {
                     values.len()
                 )));
             };
-            out.fill(value.clone());
+            for out in out.chunks_mut(Watch::PIECE) {
+                watch.pass(out.len())?;
+                out.fill(value.clone());
+            }
         }
         let Some((last, outer)) = self.axes.split_last() else {
             put(out, from);
@@ -171,6 +179,7 @@ impl Moves for Layout {
         let width = self.from.last().copied().unwrap_or(1);
         let mut counter = Shape::from_elem(0, outer.len());
         for out in out.chunks_exact_mut(last.len().max(1)) {
+            watch.pass(last.len())?;
             let row =
                 outer.iter().zip(&counter).zip(&self.from).try_fold(0, |row, ((places, &at), &extent)| {
                     places[at].map(|place| row * extent + place)

@@ -81,11 +81,11 @@ fn power<T: Base>(cx: &mut RunCx<'_>, meeting: Meeting) -> Result<(), KernelErro
     let bases = x.as_slice::<T>()?;
     let elements = out.elements_mut::<T>();
     let walk = Walk::new(&shape, [x.shape(), &second]);
-    walk.for_each(|at, [i, j]| {
-        for (k, o) in elements[at..at + walk.run].iter_mut().enumerate() {
+    walk.pieces(&mut cx.cancel().watch(), |at, [i, j], run| {
+        for (k, o) in elements[at..at + run].iter_mut().enumerate() {
             *o = bases[i + k * walk.step[0]].power(exponents[j + k * walk.step[1]]);
         }
-    });
+    })?;
     cx.set(0, out.freeze());
     Ok(())
 }

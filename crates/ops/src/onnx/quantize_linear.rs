@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 use heirloom_mem::{DType, Shape};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Cancelled, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::floats::Overflow;
 
 use crate::attributes::{only, unsupported};
@@ -102,14 +102,16 @@ impl Kernel for QuantizeLinear {
             DType::BFloat16 => |v| bf16::from_f32(v).to_f32(),
             _ => |v| v,
         };
+        let mut watch = cx.cancel().watch();
         let codes: Vec<i32> = values
             .iter()
             .enumerate()
             .map(|(at, &v)| {
+                watch.pass(1)?;
                 let own = which.of(at);
-                target.code(rounded(v / scales[own]), zeros[own], self.overflow)
+                Ok(target.code(rounded(v / scales[own]), zeros[own], self.overflow))
             })
-            .collect();
+            .collect::<Result<_, Cancelled>>()?;
         let mut out = cx.alloc(dtype, x.shape())?;
         write_codes(&mut out, &codes);
         cx.set(0, out.freeze());

@@ -59,7 +59,9 @@ fn integers<T: Element + Into<i64> + TryFrom<i64>>(cx: &mut RunCx<'_>) -> Result
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let mut out = cx.alloc(T::DTYPE, &[count])?;
     let mut value = start;
+    let mut watch = cx.cancel().watch();
     for o in out.elements_mut::<T>() {
+        watch.pass(1)?;
         *o = T::try_from(value).unwrap_or_default();
         value = value.wrapping_add(delta);
     }
@@ -83,7 +85,9 @@ where
         )));
     }
     let mut out = cx.alloc(T::DTYPE, &[count as usize])?;
+    let mut watch = cx.cancel().watch();
     for (at, o) in out.elements_mut::<T>().iter_mut().enumerate() {
+        watch.pass(1)?;
         let wide = <T::Wide as crate::real::num::Wide>::from_f64(start + at as f64 * delta);
         *o = T::narrow(wide);
     }

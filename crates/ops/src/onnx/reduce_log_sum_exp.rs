@@ -35,12 +35,12 @@ fn run<T: Numeric>(cx: &mut RunCx<'_>, plan: &Plan) -> Result<(), KernelError> {
     let from = input.as_slice::<T>()?;
     let greatest = |a: f64, v: T, _| a.larger(v.up().to_f64());
     // Infinities are no measure: what is left of them then is what the formula gives.
-    let greatest: Vec<f64> = gather(plan, from, f64::NEG_INFINITY, greatest, f64::larger)
+    let greatest: Vec<f64> = gather(cx.cancel(), plan, from, f64::NEG_INFINITY, greatest, f64::larger)?
         .into_iter()
         .map(|v| if v.is_finite() { v } else { 0.0 })
         .collect();
     let push = |sum: f64, v: T, group: usize| sum + (v.up().to_f64() - greatest[group]).exp();
-    let sums = gather(plan, from, 0.0, push, |a, b| a + b);
+    let sums = gather(cx.cancel(), plan, from, 0.0, push, |a, b| a + b)?;
     let mut out = cx.alloc(T::DTYPE, &plan.result)?;
     for ((o, sum), greatest) in out.elements_mut::<T>().iter_mut().zip(sums).zip(&greatest) {
         *o = T::down(T::Wide::from_f64(sum.ln() + greatest));

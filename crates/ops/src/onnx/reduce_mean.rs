@@ -35,7 +35,7 @@ impl Kernel for ReduceMean {
 fn reals<T: Numeric>(cx: &mut RunCx<'_>, plan: &Plan) -> Result<(), KernelError> {
     let input = cx.dense(0)?;
     let push = |sum: T::Wide, v: T, _| sum.plus(v.up());
-    let sums = gather(plan, input.as_slice::<T>()?, T::Wide::ZERO, push, T::Wide::plus);
+    let sums = gather(cx.cancel(), plan, input.as_slice::<T>()?, T::Wide::ZERO, push, T::Wide::plus)?;
     let count = count(plan) as f64;
     let mut out = cx.alloc(T::DTYPE, &plan.result)?;
     for (o, sum) in out.elements_mut::<T>().iter_mut().zip(sums) {
@@ -52,7 +52,7 @@ where
 {
     let input = cx.dense(0)?;
     let push = |sum: i128, v: T, _| sum + i128::from(v);
-    let sums = gather(plan, input.as_slice::<T>()?, 0, push, |a, b| a + b);
+    let sums = gather(cx.cancel(), plan, input.as_slice::<T>()?, 0, push, |a, b| a + b)?;
     let count = count(plan).max(1) as i128;
     let mut out = cx.alloc(T::DTYPE, &plan.result)?;
     for (o, sum) in out.elements_mut::<T>().iter_mut().zip(sums) {

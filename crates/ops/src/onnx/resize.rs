@@ -216,7 +216,12 @@ fn resize<T: Element + Number>(
         let outside = last.iter().any(Option::is_none);
         let inside: Vec<usize> = last.iter().map(|place| place.unwrap_or(0)).collect();
         let to = out.elements_mut::<T>();
+        let (mut watch, mut on) = (cx.cancel().watch(), Ok(()));
         crate::window::for_each_index(&shape[..tables.len()], |row, index| {
+            on = on.and_then(|()| watch.pass(inside.len()));
+            if on.is_err() {
+                return;
+            }
             let mut places = index.iter().zip(&tables).map(|(&i, table)| table[i]);
             let base = places.try_fold(0, |sum, own| own.map(|own| sum + own));
             let to = &mut to[row * inside.len()..][..inside.len()];
@@ -228,20 +233,23 @@ fn resize<T: Element + Number>(
                 none.for_each(|(to, _)| *to = extrapolated);
             }
         });
+        on?;
         cx.set(0, out.freeze());
         return Ok(());
     }
     // One axis after the other.
+    cx.cancel().check()?;
     let mut values: Vec<f64> = from.iter().map(|v| v.to_f64()).collect();
     let mut extents = Shape::from_slice(x.shape());
     for (axis, taps) in &moved {
-        cx.cancel().check()?;
+        let mut watch = cx.cancel().watch();
         let inner: usize = extents[axis + 1..].iter().product();
         let outer: usize = extents[..*axis].iter().product();
         let mut next = vec![0.0; outer * taps.len() * inner];
         for o in 0..outer {
             let from = &values[o * extents[*axis] * inner..][..extents[*axis] * inner];
             for (at, taps) in taps.iter().enumerate() {
+                watch.pass(inner * taps.len())?;
                 let to = &mut next[(o * shape[*axis] + at) * inner..][..inner];
                 if taps.is_empty() {
                     // Stays NaN through the other axes, and is replaced at the end.
@@ -257,7 +265,9 @@ fn resize<T: Element + Number>(
         extents[*axis] = shape[*axis];
     }
     let outside = moved.iter().any(|(_, taps)| taps.iter().any(Taps::is_empty));
+    let mut watch = cx.cancel().watch();
     for (to, v) in out.elements_mut::<T>().iter_mut().zip(values) {
+        watch.pass(1)?;
         let v = if outside && v.is_nan() { how.extrapolation } else { v };
         *to = T::from_f64(v);
     }

@@ -62,17 +62,19 @@ fn normalize<T: Real, V: Real>(cx: &mut RunCx<'_>, node: &RmsNormalization) -> R
     let walk = Walk::new(tail, [scale.shape()]);
     let epsilon = T::Wide::from_f32(node.epsilon);
     let rows = x.as_slice::<T>()?.chunks_exact(count.max(1));
+    let mut watch = cx.cancel().watch();
     for (to, row) in out.elements_mut::<V>().chunks_exact_mut(count.max(1)).zip(rows) {
+        watch.pass(count)?;
         let mut sum = T::Wide::default();
         row.iter().for_each(|v| sum += v.widen() * v.widen());
         let factor = T::Wide::ONE / (sum / T::Wide::from_f64(count as f64) + epsilon).sqrt();
-        walk.for_each(|at, [from]| {
-            for k in 0..walk.run {
+        walk.pieces(&mut watch, |at, [from], run| {
+            for k in 0..run {
                 // The normalized row takes the scale's type before it is scaled.
                 let normal = V::narrow(V::Wide::from_f64((row[at + k].widen() * factor).to_f64()));
                 to[at + k] = V::narrow(normal.widen() * scales[from + k * walk.step[0]].widen());
             }
-        });
+        })?;
     }
     cx.set(0, out.freeze());
     Ok(())

@@ -93,10 +93,12 @@ fn rotate<T: Real>(cx: &mut RunCx<'_>, node: &Rotary) -> Result<(), KernelError>
     let (from, cos, sin) = (x.as_slice::<T>()?, cos.as_slice::<T>()?, sin.as_slice::<T>()?);
     let mut out = cx.alloc(T::DTYPE, x.shape())?;
     let to = out.elements_mut::<T>();
+    let mut watch = cx.cancel().watch();
     let per_row = if node.interleaved { (2, 1) } else { (1, half) };
     for (at, (to, from)) in
         to.chunks_exact_mut(layout.size.max(1)).zip(from.chunks_exact(layout.size.max(1))).enumerate()
     {
+        watch.pass(layout.size)?;
         let (batch, place) = position(&layout, at);
         let row = match &positions {
             Some(ids) => crate::onnx::gather::places(&[ids[batch * layout.sequence + place]], rows)?[0],

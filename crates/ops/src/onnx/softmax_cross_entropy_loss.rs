@@ -28,8 +28,10 @@ impl Kernel for SoftmaxCrossEntropyLoss {
             return Err(misfit("the scores are [batch, classes, places…]", &[&shape]));
         };
         let plane: usize = places.iter().product();
+        let mut watch = cx.cancel().watch();
         for block in x.chunks_exact_mut((classes * plane).max(1)) {
             for place in 0..plane {
+                watch.pass(4 * classes)?;
                 let lane = || (place..classes * plane).step_by(plane);
                 let greatest = lane().map(|at| block[at]).fold(f64::NEG_INFINITY, f64::max);
                 let sum: f64 = lane().map(|at| (block[at] - greatest).exp()).sum();

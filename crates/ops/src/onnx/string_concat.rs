@@ -27,7 +27,8 @@ fn run(cx: &mut RunCx<'_>) -> Result<(), KernelError> {
     let mut out: Vec<Box<[u8]>> = vec![Box::default(); shape.iter().product()];
     let (x, y): (Vec<&[u8]>, Vec<&[u8]>) =
         (a.elements.iter().map(|s| &**s).collect(), b.elements.iter().map(|s| &**s).collect());
-    zip(&mut out, &shape, [&a.shape, &b.shape], &x, &y, |x, y| [x, y].concat().into());
+    let shapes: [&[usize]; 2] = [&a.shape, &b.shape];
+    zip(&mut cx.cancel().watch(), &mut out, &shape, shapes, &x, &y, |x, y| [x, y].concat().into())?;
     cx.set(0, strings(&shape, out));
     Ok(())
 }

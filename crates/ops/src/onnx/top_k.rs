@@ -12,6 +12,7 @@ use crate::by_type::by_number;
 use crate::elementwise::{set_wanted, wrong_type};
 use crate::integers;
 use crate::scalar::{Numeric, Scalar};
+use crate::sorting;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -73,23 +74,20 @@ impl TopK {
         let (to, at) = (values.elements_mut::<T>(), places.elements_mut::<i64>());
         let inner = along.inner;
         let mut order: Vec<usize> = Vec::with_capacity(along.count);
+        let mut watch = cx.cancel().watch();
         for (line, first) in along.lines().enumerate().filter(|_| k > 0) {
             let element = |place: usize| from[first + place * inner].up();
             let before = |&a: &usize, &b: &usize| -> Ordering {
                 let order = element(a).order(element(b));
                 (if self.largest { order.reverse() } else { order }).then(a.cmp(&b))
             };
-            order.clear();
-            order.extend(0..along.count);
-            if k < along.count {
-                order.select_nth_unstable_by(k - 1, before);
-                order.truncate(k);
-            }
+            sorting::first(&mut watch, &mut order, (k, along.count), before)?;
             if self.sorted {
-                order.sort_unstable_by(before);
+                sorting::stable(&mut watch, &mut order, before)?;
             } else {
-                order.sort_unstable();
+                sorting::stable(&mut watch, &mut order, usize::cmp)?;
             }
+            watch.pass(k)?;
             let start = line / inner * k * inner + line % inner;
             for (rank, &place) in order.iter().enumerate() {
                 to[start + rank * inner] = from[first + place * inner];

@@ -1,7 +1,7 @@
 //! [`Trilu`](https://onnx.ai/onnx/operators/onnx__Trilu.html): the upper or lower triangle of matrices, seen from the k-th
 //! diagonal; 0 elsewhere.
 
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, Watch};
 
 use crate::attributes::only;
 use crate::cells::{Moves, moved, put};
@@ -51,9 +51,15 @@ struct Triangle {
 }
 
 impl Moves for Triangle {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
         let rows = out.chunks_exact_mut(self.columns.max(1)).zip(inputs[0].chunks_exact(self.columns.max(1)));
         for (at, (out, from)) in rows.enumerate() {
+            watch.pass(self.columns)?;
             let row = i64::try_from(at % self.rows).unwrap_or(i64::MAX);
             // The diagonal's own column, and for the lower triangle the one behind it.
             let column = row.saturating_add(self.k).saturating_add(i64::from(!self.upper));

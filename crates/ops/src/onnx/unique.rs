@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 
 use heirloom_mem::{DType, Shape, Tensor};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, normalize_axis};
+use heirloom_runtime::{
+    BuildCx, BuildError, CancelToken, Cancelled, Kernel, KernelError, KernelSpec, RunCx, normalize_axis,
+};
 use heirloom_types::Value;
 
 use crate::attributes::only;
@@ -13,6 +15,7 @@ use crate::cells::pick;
 use crate::elementwise::{bools, set_wanted, wrong_type};
 use crate::movement::shape_of;
 use crate::scalar::{Numeric, Scalar};
+use crate::sorting;
 
 pub(crate) const SPEC: KernelSpec = KernelSpec {
     domain: "",
@@ -68,7 +71,7 @@ impl Kernel for Unique {
             count: shape[axis],
             run: shape[axis + 1..].iter().product(),
         };
-        let groups = with_order(cx, |element| groups(&slices, element, self.sorted))?;
+        let groups = with_order(cx, |element| groups(cx.cancel(), &slices, element, self.sorted))??;
         shape[axis] = groups.first.len();
         let starts: Vec<usize> = (0..slices.blocks)
             .flat_map(|block| groups.first.iter().map(move |at| (block, *at)))
@@ -95,23 +98,31 @@ struct Groups {
     counts: Vec<usize>,
 }
 
-fn groups(slices: &Slices, element: &dyn Fn(usize, usize) -> Ordering, sorted: bool) -> Groups {
+fn groups(
+    cancel: &CancelToken,
+    slices: &Slices,
+    element: &dyn Fn(usize, usize) -> Ordering,
+    sorted: bool,
+) -> Result<Groups, Cancelled> {
+    let mut watch = cancel.watch();
     let mut order: Vec<usize> = (0..slices.count).collect();
-    order.sort_by(|&a, &b| slices.order(element, a, b));
+    sorting::stable(&mut watch, &mut order, |&a, &b| slices.order(element, a, b))?;
     let mut members: Vec<&[usize]> = order.chunk_by(|&a, &b| slices.order(element, a, b).is_eq()).collect();
+    cancel.check()?;
     if !sorted {
         // The sort is stable: the first member is the one that stands first.
-        members.sort_by_key(|members| members[0]);
+        sorting::stable(&mut watch, &mut members, |a, b| a[0].cmp(&b[0]))?;
     }
     let mut which = vec![0; slices.count];
     for (group, members) in members.iter().enumerate() {
+        watch.pass(members.len())?;
         members.iter().for_each(|&at| which[at] = group);
     }
-    Groups {
+    Ok(Groups {
         first: members.iter().map(|members| members[0]).collect(),
         which,
         counts: members.iter().map(|members| members.len()).collect(),
-    }
+    })
 }
 
 /// Calls `f` with the order of input 0's elements, by their places.

@@ -1,7 +1,7 @@
 //! [`Where`](https://onnx.ai/onnx/operators/onnx__Where.html): X where the condition holds, else Y, all broadcast.
 
 use heirloom_mem::{Shape, Tensor};
-use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
+use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx, Watch};
 use heirloom_types::Value;
 
 use crate::attributes::only;
@@ -63,11 +63,11 @@ fn select<const W: usize>(
     let (outs, _) = out.bytes_mut().as_chunks_mut::<W>();
     let walk = Walk::new(&shape, [condition.shape(), x.shape(), y.shape()]);
     let [c_step, x_step, y_step] = walk.step;
-    walk.for_each(|at, [c, i, j]| {
-        for (k, o) in outs[at..at + walk.run].iter_mut().enumerate() {
+    walk.pieces(&mut cx.cancel().watch(), |at, [c, i, j], run| {
+        for (k, o) in outs[at..at + run].iter_mut().enumerate() {
             *o = if condition_bytes[c + k * c_step] != 0 { xs[i + k * x_step] } else { ys[j + k * y_step] };
         }
-    });
+    })?;
     cx.set(0, out.freeze());
     Ok(())
 }
@@ -85,12 +85,17 @@ struct Select {
 }
 
 impl Moves for Select {
-    fn apply<C: Clone>(&self, out: &mut [C], inputs: &[&[C]]) -> Result<(), KernelError> {
+    fn apply<C: Clone>(
+        &self,
+        watch: &mut Watch<'_>,
+        out: &mut [C],
+        inputs: &[&[C]],
+    ) -> Result<(), KernelError> {
         let [condition, x, y] = &self.shapes;
         let walk = Walk::new(&self.shape, [condition, x, y]);
         let [c_step, x_step, y_step] = walk.step;
-        walk.for_each(|at, [c, i, j]| {
-            for (k, o) in out[at..at + walk.run].iter_mut().enumerate() {
+        walk.pieces(watch, |at, [c, i, j], run| {
+            for (k, o) in out[at..at + run].iter_mut().enumerate() {
                 let from = if self.chosen[c + k * c_step] {
                     &inputs[0][i + k * x_step]
                 } else {
@@ -98,7 +103,7 @@ impl Moves for Select {
                 };
                 *o = from.clone();
             }
-        });
+        })?;
         Ok(())
     }
 }
