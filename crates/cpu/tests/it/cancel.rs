@@ -10,7 +10,7 @@ use heirloom_cpu::ClaimTeam;
 use heirloom_runtime::{CancelToken, Cancelled, KernelError, KernelRegistry, NodeCall, NodeInput};
 use heirloom_types::Value;
 
-use cases::{Case, FAMILIES};
+use cases::{Case, FAMILIES, Family};
 
 /// The longest that a kernel may compute between two looks. Tests are compiled with little optimization.
 const MOST: Duration = Duration::from_millis(if cfg!(debug_assertions) { 150 } else { 10 });
@@ -107,7 +107,7 @@ fn fault(case: &Case) -> Option<String> {
 }
 
 /// All families, or those that a variable names.
-fn check(families: &[(&str, fn() -> Vec<Case>)]) {
+fn check(families: &[Family]) {
     let only = std::env::var("HEIRLOOM_TEST_CASES").ok();
     let mut faults = Vec::new();
     for (family, cases) in families {

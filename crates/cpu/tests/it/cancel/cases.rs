@@ -18,7 +18,10 @@ pub(super) struct Case {
     pub(super) looks: usize,
 }
 
-pub(super) const FAMILIES: &[(&str, fn() -> Vec<Case>)] = &[
+/// A name and its cases.
+pub(super) type Family = (&'static str, fn() -> Vec<Case>);
+
+pub(super) const FAMILIES: &[Family] = &[
     ("elementwise", elementwise),
     ("movement", movement),
     ("reduction", reduction),
@@ -111,7 +114,7 @@ fn indices(shape: &[usize], below: usize) -> Value {
 }
 
 fn list(values: &[i64]) -> Value {
-    Tensor::from_vec(&[values.len()], values.to_vec()).unwrap().into()
+    filled(&[values.len()], |i| values[i])
 }
 
 fn flags(shape: &[usize], f: impl Fn(usize) -> bool) -> Value {
