@@ -135,11 +135,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CliError> {
     warm.feed(&tokens(args.prompt_tokens.clamp(2, 32), 0), None)?;
     warm.feed(&tokens(1, 9), None)?;
     if args.roofline {
-        let task = roofline::Task {
-            prompt: args.prompt_tokens,
-            depth: args.depth,
-            generate: args.generate.max(1),
-        };
+        let task =
+            roofline::Task { prompt: args.prompt_tokens, depth: args.depth, generate: args.generate.max(1) };
         let all = roofline::measure(&model, &task)?;
         match args.json {
             true => out::json(&all),

@@ -83,9 +83,11 @@ fn weight(graph: &Graph, node: &Node) -> Option<Weight> {
             (value.payload.clone(), layout, value.logical.as_ref()?.shape.clone())
         }
         Initializer::Tensor(tensor) => match tensor.storage() {
-            Storage::Dense(bytes) => {
-                (bytes.clone(), tensor.dtype().to_string().to_lowercase(), tensor.shape().iter().copied().collect())
-            }
+            Storage::Dense(bytes) => (
+                bytes.clone(),
+                tensor.dtype().to_string().to_lowercase(),
+                tensor.shape().iter().copied().collect(),
+            ),
             _ => return None,
         },
         _ => return None,
@@ -110,7 +112,8 @@ fn costs(graph: &Graph) -> Costs {
             costs.weights.push(bytes);
         } else if node.op_type.contains("Attention") {
             costs.groups.insert(node.name.clone(), ATTENTION);
-            let heads = |name| node.attributes.int_or(name, 0).ok().and_then(|heads| u64::try_from(heads).ok());
+            let heads =
+                |name| node.attributes.int_or(name, 0).ok().and_then(|heads| u64::try_from(heads).ok());
             if let (Some(queries), Some(keys @ 1..)) = (heads("q_num_heads"), heads("kv_num_heads")) {
                 costs.queries = queries / keys;
             }
@@ -366,7 +369,8 @@ fn groups(phase: &Json) {
     out::line("  group               ms          MB         Gop    % of limit");
     for row in phase["groups"].as_array().into_iter().flatten() {
         let number = |key: &str| row[key].as_f64().unwrap_or(0.0);
-        let fraction = row["fraction_of_limit"].as_f64().map_or(String::new(), |f| format!("{:.0}", 100.0 * f));
+        let fraction =
+            row["fraction_of_limit"].as_f64().map_or(String::new(), |f| format!("{:.0}", 100.0 * f));
         out::line(&format!(
             "  {:<14}{:>9.3}{:>12.1}{:>12.3}{fraction:>14}",
             row["group"].as_str().unwrap_or_default(),
