@@ -142,7 +142,7 @@ fn five_thousand_calls_of_varying_length_leave_memory_as_it_was_at_call_500() {
     }
     let room = |before: u64| before + before / 20;
     let (at_end, now) = (session.report().scratch_bytes, resident_bytes());
-    assert!(scratch > 0 && at_end as u64 <= room(scratch as u64), "scratch: {scratch} {at_end}");
+    assert!(scratch > 0 && at_end <= room(scratch), "scratch: {scratch} {at_end}");
     assert!(now <= room(resident), "resident: {resident} {now}");
     assert!(heap_live_bytes() <= room(live), "live: {live} {}", heap_live_bytes());
 }
