@@ -15,6 +15,7 @@ mod lanes;
 pub mod limits;
 mod linear;
 pub mod matmul;
+mod n_bits;
 mod norm;
 mod panels;
 mod pool;
@@ -50,6 +51,7 @@ pub const KERNELS: &[KernelSpec] = &[
     gather::SPEC,
     integers::SPEC,
     integers::quantize::SPEC,
+    n_bits::SPEC,
     norm::SPEC,
     pool::AVERAGE,
     pool::GLOBAL_AVERAGE,

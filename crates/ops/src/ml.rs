@@ -20,9 +20,12 @@ operators! {
     normalizer,
     one_hot_encoder,
     scaler,
+    svm_classifier,
+    svm_regressor,
     tree_ensemble,
     tree_ensemble_classifier,
     tree_ensemble_regressor,
+    zip_map,
 }
 
 /// The numbers of an input of any number type.

@@ -177,6 +177,7 @@ ops! {
     shrink,
     sigmoid,
     sign,
+    simplified_layer_normalization,
     sin,
     sinh,
     size,

@@ -60,3 +60,8 @@ pub(crate) fn written(
     }, _ => return Err(KernelError::Other(format!("{dtype} holds no real numbers"))));
     Ok(out.freeze())
 }
+
+/// The transpose of a matrix of so many rows and columns.
+pub(crate) fn turned(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
+    (0..columns).flat_map(|j| (0..rows).map(move |i| values[i * columns + j])).collect()
+}

@@ -11,6 +11,7 @@ mod float;
 mod panel;
 mod scratch;
 mod shares;
+mod split;
 mod store;
 mod vector;
 
@@ -25,6 +26,7 @@ use heirloom_simd::{Isa, Level, STEP};
 use heirloom_types::{Codec, CodecError};
 
 pub use activations::Activations;
+pub(crate) use split::{Split, Zeros};
 pub use store::Bias;
 
 use self::float::{FloatRows, Floats};

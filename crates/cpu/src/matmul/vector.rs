@@ -129,7 +129,7 @@ fn add<S: Simd, U: Unpack, const M: usize>(
 /// Brings what is read soon near: `bytes` of `group` from `from` on are read now, all of it in this order; its rows are
 /// `short` where they have fewer than [`Simd::SHORT_ROW`] bytes.
 #[inline(always)]
-fn look_ahead<S: Simd>(group: &[u8], from: usize, bytes: usize, short: bool) {
+pub(super) fn look_ahead<S: Simd>(group: &[u8], from: usize, bytes: usize, short: bool) {
     let (mut ahead, end) = (from, from + bytes);
     if S::SHORT_ROW > 0 && short {
         while ahead < end {

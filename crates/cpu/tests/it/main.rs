@@ -5,5 +5,6 @@ mod codes;
 mod exact;
 mod fast;
 mod guard;
+mod n_bits;
 mod products;
 mod team;

@@ -1,5 +1,7 @@
 //! Attention and rotary embedding. A cache grows: `present` is as long as `past` and what is new together.
 
+use heirloom_mem::DType;
+
 use super::cx::better;
 use super::{Cx, Outcome, Rule, Stop};
 use crate::Expr;
@@ -7,8 +9,42 @@ use crate::fact::{Dim, Fact, TensorFact};
 
 pub(super) const RULES: &[Rule] = &[("Attention", attention), ("RotaryEmbedding", rotary)];
 
-pub(super) const MICROSOFT: &[Rule] =
-    &[("GroupQueryAttention", group_query), ("MultiHeadAttention", multi_head), ("RotaryEmbedding", rotary)];
+pub(super) const MICROSOFT: &[Rule] = &[
+    ("Attention", projected),
+    ("EmbedLayerNormalization", embed),
+    ("GroupQueryAttention", group_query),
+    ("MultiHeadAttention", multi_head),
+    ("QAttention", projected),
+    ("RotaryEmbedding", rotary),
+];
+
+/// Inputs rows and weights of queries, keys and values side by side.
+fn projected(cx: &mut Cx<'_>) -> Outcome {
+    let dims = cx.dims_of_rank(0, 3)?;
+    let width = match cx.opt_ints("qkv_hidden_sizes") {
+        Some(&[_, _, width]) => Some(Expr::number(width)),
+        _ => {
+            let all = cx.dims(1).ok().and_then(|dims| dims.last()?.clone());
+            all.and_then(|all| all.exact_quotient(&Expr::number(3)))
+        }
+    };
+    let dims = vec![dims[0].clone(), dims[1].clone(), width];
+    // The bias has the type of the result where the rows are codes.
+    let dtype = cx.dtype(2).or_else(|_| cx.dtype(0))?;
+    cx.set(0, dtype, Some(dims));
+    Ok(())
+}
+
+/// Inputs ids, segments, word embedding …, gamma.
+fn embed(cx: &mut Cx<'_>) -> Outcome {
+    let dtype = cx.dtype(5)?;
+    let (ids, words) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(2, 2)?);
+    let (batch, full) = (ids[0].clone(), vec![ids[0].clone(), ids[1].clone(), words[1].clone()]);
+    cx.set(0, dtype, Some(full.clone()));
+    cx.set(1, DType::Int32, Some(vec![batch]));
+    cx.set(2, dtype, Some(full));
+    Ok(())
+}
 
 pub(super) const PREVIEW: &[Rule] = &[("FlexAttention", flex)];
 

@@ -1,5 +1,7 @@
 //! Operators that pick and put elements by index.
 
+use heirloom_mem::DType;
+
 use super::{Cx, Outcome, Rule};
 use crate::Expr;
 use crate::fact::{Dim, Elem, Fact, TensorFact};
@@ -13,6 +15,29 @@ pub(super) const RULES: &[Rule] = &[
     ("ScatterND", scatter_nd),
     ("TensorScatter", scatter),
 ];
+
+pub(super) const MICROSOFT: &[Rule] = &[("GatherBlockQuantized", gather_block_quantized)];
+
+/// Codes packed into bytes stand side by side on the last axis.
+fn gather_block_quantized(cx: &mut Cx<'_>) -> Outcome {
+    let TensorFact { dtype: codes, dims } = cx.tensor(0)?.clone();
+    let dtype = cx.dtype(2)?;
+    let (Some(mut dims), Ok(indices)) = (dims, cx.dims(1)) else {
+        cx.set(0, dtype, None);
+        return Ok(());
+    };
+    let each = match codes {
+        DType::Uint8 => 8 / cx.int("bits", 4).clamp(1, 8),
+        _ => 1,
+    };
+    if let Some(last) = dims.last_mut() {
+        *last = last.as_ref().and_then(|last| last.times(&Expr::number(each)));
+    }
+    let axis = cx.axis(cx.int("gather_axis", 0), dims.len())?;
+    let result: Vec<Dim> = dims[..axis].iter().chain(indices).chain(&dims[axis + 1..]).cloned().collect();
+    cx.set(0, dtype, Some(result));
+    Ok(())
+}
 
 fn gather(cx: &mut Cx<'_>) -> Outcome {
     let TensorFact { dtype, dims } = cx.tensor(0)?.clone();

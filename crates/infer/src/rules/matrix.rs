@@ -19,6 +19,7 @@ pub(super) const RULES: &[Rule] = &[
 
 pub(super) const MICROSOFT: &[Rule] = &[
     ("DynamicQuantizeMatMul", mat_mul),
+    ("FusedGemm", gemm),
     ("FusedMatMul", fused_mat_mul),
     ("MatMulInteger16", mat_mul_integer),
     ("MatMulIntegerToFloat", mat_mul_integer_to_float),

@@ -51,6 +51,7 @@ const FAMILIES: &[Family] = &[
     ("", elementwise::RULES),
     ("com.microsoft", elementwise::MICROSOFT),
     ("", gather::RULES),
+    ("com.microsoft", gather::MICROSOFT),
     ("ai.heirloom", heirloom::RULES),
     ("", matrix::RULES),
     ("com.microsoft", matrix::MICROSOFT),

@@ -11,9 +11,11 @@ pub(super) const RULES: &[Rule] =
 pub(super) const MICROSOFT: &[Rule] = &[
     ("DequantizeLinear", dequantize),
     ("QLinearAdd", q_linear_binary),
+    ("QLinearConcat", q_linear_concat),
     ("QLinearLeakyRelu", same),
     ("QLinearMul", q_linear_binary),
     ("QLinearSigmoid", same),
+    ("QLinearSoftmax", same),
     ("QuantizeLinear", quantize),
 ];
 
@@ -49,5 +51,21 @@ fn q_linear_binary(cx: &mut Cx<'_>) -> Outcome {
     let dtype = cx.dtype(0)?;
     let dims = cx.broadcast(&[0, 3])?;
     cx.set(0, dtype, dims);
+    Ok(())
+}
+
+/// Inputs scale and zero point of the result, then each part with its own.
+fn q_linear_concat(cx: &mut Cx<'_>) -> Outcome {
+    let TensorFact { dtype, dims } = cx.tensor(2)?.clone();
+    let Some(mut dims) = dims else {
+        cx.set(0, dtype, None);
+        return Ok(());
+    };
+    let axis = cx.axis(cx.int("axis", 0), dims.len())?;
+    for part in (5..cx.input_count()).step_by(3) {
+        let other = cx.dims(part).ok().and_then(|other| other.get(axis)?.clone());
+        dims[axis] = dims[axis].as_ref().and_then(|sum| sum.plus(other.as_ref()?));
+    }
+    cx.set(0, dtype, Some(dims));
     Ok(())
 }

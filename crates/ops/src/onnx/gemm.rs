@@ -2,6 +2,7 @@
 //! broadcast to the result.
 
 use half::{bf16, f16};
+use heirloom_graph::Attributes;
 use heirloom_mem::{Element, Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 
@@ -33,7 +34,11 @@ impl Gemm {
         let known: &[&str] = &["alpha", "beta", "transA", "transB", "broadcast"];
         // From version 7 on C is always broadcast.
         only(cx, if cx.opset < 7 { known } else { &known[..4] })?;
-        let attributes = &cx.node.attributes;
+        Gemm::parse(&cx.node.attributes)
+    }
+
+    /// The attributes that every operator of this kind has.
+    pub(crate) fn parse(attributes: &Attributes) -> Result<Gemm, BuildError> {
         Ok(Gemm {
             alpha: attributes.float_or("alpha", 1.0)?,
             beta: attributes.float_or("beta", 1.0)?,

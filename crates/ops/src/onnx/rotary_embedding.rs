@@ -43,13 +43,13 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 }
 
 /// Where the rows of a `[batch, sequence, heads, size]` or `[batch, heads, sequence, size]` tensor lie.
-struct Layout {
-    batch: usize,
-    sequence: usize,
-    heads: usize,
-    size: usize,
+pub(crate) struct Layout {
+    pub(crate) batch: usize,
+    pub(crate) sequence: usize,
+    pub(crate) heads: usize,
+    pub(crate) size: usize,
     /// Heads lie outside the sequence.
-    heads_first: bool,
+    pub(crate) heads_first: bool,
 }
 
 impl Rotary {
@@ -90,31 +90,57 @@ fn rotate<T: Real>(cx: &mut RunCx<'_>, node: &Rotary) -> Result<(), KernelError>
             shapes: [&x, &cos, &sin].map(|t| Shape::from_slice(t.shape())).into(),
         });
     }
-    let (from, cos, sin) = (x.as_slice::<T>()?, cos.as_slice::<T>()?, sin.as_slice::<T>()?);
-    let mut out = cx.alloc(T::DTYPE, x.shape())?;
-    let to = out.elements_mut::<T>();
-    let mut watch = cx.cancel().watch();
-    let per_row = if node.interleaved { (2, 1) } else { (1, half) };
-    for (at, (to, from)) in
-        to.chunks_exact_mut(layout.size.max(1)).zip(from.chunks_exact(layout.size.max(1))).enumerate()
-    {
-        watch.pass(layout.size)?;
-        let (batch, place) = position(&layout, at);
-        let row = match &positions {
-            Some(ids) => crate::onnx::gather::places(&[ids[batch * layout.sequence + place]], rows)?[0],
-            None => (batch * layout.sequence + place) % rows.max(1),
-        };
-        let angle = row * half..(row + 1) * half;
-        for (i, (c, s)) in cos[angle.clone()].iter().zip(&sin[angle]).enumerate() {
-            let (first, second) = (i * per_row.0, i * per_row.0 + per_row.1);
-            let (a, b, c, s) = (from[first].widen(), from[second].widen(), c.widen(), s.widen());
-            to[first] = T::narrow(c * a - s * b);
-            to[second] = T::narrow(s * a + c * b);
+    let turn = Turn { layout: &layout, dim, interleaved: node.interleaved };
+    let out = turn.run::<T>(cx, &x, (&cos, &sin), |batch, place| {
+        let token = batch * layout.sequence + place;
+        match &positions {
+            Some(ids) => Ok(crate::onnx::gather::places(&[ids[token]], rows)?[0]),
+            None => Ok(token % rows.max(1)),
         }
-        to[dim..].iter_mut().zip(&from[dim..]).for_each(|(o, &v)| *o = v);
-    }
-    cx.set(0, out.freeze());
+    })?;
+    cx.set(0, out);
     Ok(())
+}
+
+/// Which elements of each head are rotated.
+pub(crate) struct Turn<'a> {
+    pub(crate) layout: &'a Layout,
+    /// The first elements of each head, an even number.
+    pub(crate) dim: usize,
+    pub(crate) interleaved: bool,
+}
+
+impl Turn<'_> {
+    /// Every head of `x`, rotated by the angles in the row that `row` gives for its batch entry and place.
+    pub(crate) fn run<T: Real>(
+        &self,
+        cx: &mut RunCx<'_>,
+        x: &Tensor,
+        (cos, sin): (&Tensor, &Tensor),
+        row: impl Fn(usize, usize) -> Result<usize, KernelError>,
+    ) -> Result<Tensor, KernelError> {
+        let (layout, dim, half) = (self.layout, self.dim, self.dim / 2);
+        let (from, cos, sin) = (x.as_slice::<T>()?, cos.as_slice::<T>()?, sin.as_slice::<T>()?);
+        let mut out = cx.alloc(T::DTYPE, x.shape())?;
+        let size = layout.size.max(1);
+        let (step, apart) = if self.interleaved { (2, 1) } else { (1, half) };
+        let mut watch = cx.cancel().watch();
+        let heads = out.elements_mut::<T>().chunks_exact_mut(size).zip(from.chunks_exact(size));
+        for (at, (to, from)) in heads.enumerate() {
+            watch.pass(size)?;
+            let (batch, place) = position(layout, at);
+            let row = row(batch, place)?;
+            let angle = row * half..(row + 1) * half;
+            for (i, (c, s)) in cos[angle.clone()].iter().zip(&sin[angle]).enumerate() {
+                let (first, second) = (i * step, i * step + apart);
+                let (a, b, c, s) = (from[first].widen(), from[second].widen(), c.widen(), s.widen());
+                to[first] = T::narrow(c * a - s * b);
+                to[second] = T::narrow(s * a + c * b);
+            }
+            to[dim..].iter_mut().zip(&from[dim..]).for_each(|(o, &v)| *o = v);
+        }
+        Ok(out.freeze())
+    }
 }
 
 /// Batch entry and sequence place of row `at`.

@@ -5,6 +5,7 @@
 mod encoded;
 mod group_query;
 mod hostile;
+mod microsoft;
 mod oracle;
 mod pools;
 mod random;

@@ -59,10 +59,6 @@ pub(crate) fn numbers(tensor: &Tensor) -> Vec<f64> {
 
 /// The first difference beyond what rounding in the element type explains.
 pub(crate) fn difference(actual: &Tensor, expected: &Tensor, exact: bool) -> Option<String> {
-    if (actual.dtype(), actual.shape()) != (expected.dtype(), expected.shape()) {
-        let show = |t: &Tensor| format!("{} {:?}", t.dtype(), t.shape());
-        return Some(format!("{} instead of {}", show(actual), show(expected)));
-    }
     let (relative, absolute) = match expected.dtype() {
         _ if exact => (0.0, 0.0),
         DType::Float => (2e-5, 2e-6),
@@ -71,6 +67,19 @@ pub(crate) fn difference(actual: &Tensor, expected: &Tensor, exact: bool) -> Opt
         DType::BFloat16 => (3e-2, 3e-2),
         _ => (0.0, 0.0),
     };
+    difference_within(actual, expected, (relative, absolute))
+}
+
+/// The first difference beyond these bounds.
+pub(crate) fn difference_within(
+    actual: &Tensor,
+    expected: &Tensor,
+    (relative, absolute): (f64, f64),
+) -> Option<String> {
+    if (actual.dtype(), actual.shape()) != (expected.dtype(), expected.shape()) {
+        let show = |t: &Tensor| format!("{} {:?}", t.dtype(), t.shape());
+        return Some(format!("{} instead of {}", show(actual), show(expected)));
+    }
     let close =
         |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= absolute + relative * b.abs();
     let pairs = numbers(actual).into_iter().zip(numbers(expected));
