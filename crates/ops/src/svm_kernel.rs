@@ -32,7 +32,11 @@ impl Similarity {
             Some(b"RBF") => Kind::Radial,
             Some(b"SIGMOID") => Kind::Sigmoid,
             Some(other) => {
-                return Err(unsupported("kernel_type", String::from_utf8_lossy(other), "there is no such kernel"));
+                return Err(unsupported(
+                    "kernel_type",
+                    String::from_utf8_lossy(other),
+                    "there is no such kernel",
+                ));
             }
         };
         let [gamma, coefficient, degree] = match attributes.opt_floats("kernel_params")?.unwrap_or(&[]) {

@@ -39,14 +39,15 @@ impl Kernel for NhwcMaxPool {
         let to: Shape = shape[..2].iter().copied().chain(outputs(&axes)).collect();
         let (input, output, _) = planes(&axes);
         let mut greatest = vec![0; count * output];
+        let mut watch = cx.cancel().watch();
         for plane in 0..count {
             cx.cancel().check()?;
             let x = &codes[plane * input..][..input];
-            for_each_window(&axes, |at, index, taps| {
+            for_each_window(&mut watch, &axes, |at, index, taps| {
                 let mut most = i32::MIN;
                 for_each_tap(&axes, index, taps, |place| most = most.max(x[place]));
                 greatest[plane * output + at] = most;
-            });
+            })?;
         }
         let (shape, codes) = behind(&to, &greatest);
         let mut out = cx.alloc(x.dtype(), &shape)?;

@@ -50,10 +50,11 @@ impl Kernel for QLinearAveragePool {
         let mut to: Shape = shape[..2].iter().copied().chain(outputs(&axes)).collect();
         let (input, output, _) = planes(&axes);
         let mut means = vec![0.0; count * output];
+        let mut watch = cx.cancel().watch();
         for plane in 0..count {
             cx.cancel().check()?;
             let x = &values[plane * input..][..input];
-            for_each_window(&axes, |at, index, taps| {
+            for_each_window(&mut watch, &axes, |at, index, taps| {
                 let mut sum = 0.0;
                 for_each_tap(&axes, index, taps, |place| sum += x[place]);
                 let taps: usize = match self.include_pad {
@@ -61,7 +62,7 @@ impl Kernel for QLinearAveragePool {
                     false => taps.iter().map(|(from, to)| to - from).product(),
                 };
                 means[plane * output + at] = sum / taps as f32;
-            });
+            })?;
         }
         if self.channels_last {
             (to, means) = behind(&to, &means);

@@ -58,18 +58,27 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let mut classes = Vec::new();
     for &count in attributes.opt_ints("vectors_per_class")?.unwrap_or(&[]) {
         let fits = usize::try_from(count).ok().filter(|&count| count < 1 << 40);
-        let count = fits.ok_or_else(|| unsupported("vectors_per_class", count, "they are numbers of vectors"))?;
+        let count =
+            fits.ok_or_else(|| unsupported("vectors_per_class", count, "they are numbers of vectors"))?;
         classes.push((count, supports));
         supports += count;
     }
     if classes.len() < 2 || classes.len() != labels.len() {
-        return Err(unsupported("vectors_per_class", classes.len(), "a number for each of at least two classes is"));
+        return Err(unsupported(
+            "vectors_per_class",
+            classes.len(),
+            "a number for each of at least two classes is",
+        ));
     }
     let pairs = classes.len() * (classes.len() - 1) / 2;
     let (coefficients, vectors, rho) =
         (numbers(cx, "coefficients")?, numbers(cx, "support_vectors")?, numbers(cx, "rho")?);
     if supports.checked_mul(classes.len() - 1) != Some(coefficients.len()) {
-        return Err(unsupported("coefficients", coefficients.len(), "one for each vector and other class is"));
+        return Err(unsupported(
+            "coefficients",
+            coefficients.len(),
+            "one for each vector and other class is",
+        ));
     }
     if supports == 0 || !vectors.len().is_multiple_of(supports) {
         return Err(unsupported("support_vectors", vectors.len(), "whole vectors are"));
@@ -81,7 +90,9 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let probabilities = match (slopes.len(), offsets.len()) {
         (0, 0) => None,
         (a, b) if a == pairs && b == pairs => Some(slopes.into_iter().zip(offsets).collect()),
-        (a, _) => return Err(unsupported("prob_a", a, "one number for each pair of classes is, as of prob_b")),
+        (a, _) => {
+            return Err(unsupported("prob_a", a, "one number for each pair of classes is, as of prob_b"));
+        }
     };
     let post = PostTransform::named(attributes.opt_string("post_transform")?)?;
     let similarity = Similarity::read(cx)?;
@@ -146,7 +157,8 @@ fn coupled(k: usize, r: &[f64]) -> Vec<f64> {
     }
     let mut p = vec![1.0 / k as f64; k];
     for _ in 0..100.max(k) {
-        let mut qp: Vec<f64> = q.chunks_exact(k).map(|row| row.iter().zip(&p).map(|(q, p)| q * p).sum()).collect();
+        let mut qp: Vec<f64> =
+            q.chunks_exact(k).map(|row| row.iter().zip(&p).map(|(q, p)| q * p).sum()).collect();
         let mut pqp: f64 = p.iter().zip(&qp).map(|(p, q)| p * q).sum();
         let furthest = qp.iter().fold(0.0, |most: f64, v| most.max((v - pqp).abs()));
         if furthest < 0.005 / k as f64 {

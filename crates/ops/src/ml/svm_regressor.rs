@@ -69,7 +69,7 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
 impl Kernel for SvmRegressor {
     fn run(&self, cx: &mut RunCx<'_>) -> Result<(), KernelError> {
         let (count, width, values) = rows(cx, 0)?;
-        let expected = if self.supports == 0 { self.coefficients.len() } else { self.vectors.len() / self.supports };
+        let expected = self.vectors.len().checked_div(self.supports).unwrap_or(self.coefficients.len());
         if width != expected {
             return Err(misfit("a row has as many features as the vectors", &[&[count, width], &[expected]]));
         }
@@ -85,7 +85,13 @@ impl Kernel for SvmRegressor {
                 }
             };
             let score = sum + self.rho;
-            let mut score = [if !self.one_class { score } else if score > 0.0 { 1.0 } else { -1.0 }];
+            let mut score = [if !self.one_class {
+                score
+            } else if score > 0.0 {
+                1.0
+            } else {
+                -1.0
+            }];
             self.post.apply(&mut score);
             out.extend(score);
         }

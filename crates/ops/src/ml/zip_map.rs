@@ -30,7 +30,8 @@ fn build(cx: &BuildCx<'_>) -> Result<Box<dyn Kernel>, BuildError> {
     let keys: Vec<MapKey> =
         match (attributes.opt_strings("classlabels_strings")?, attributes.opt_ints("classlabels_int64s")?) {
             (Some(list), None) => {
-                let key = |text: &[u8]| std::str::from_utf8(text).ok().map(|text| MapKey::String(text.into()));
+                let key =
+                    |text: &[u8]| std::str::from_utf8(text).ok().map(|text| MapKey::String(text.into()));
                 let keys = list.iter().map(|text| key(text)).collect::<Option<Vec<_>>>();
                 keys.ok_or_else(|| unsupported("classlabels_strings", "bytes", "they are UTF-8"))?
             }

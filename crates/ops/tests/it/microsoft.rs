@@ -118,8 +118,7 @@ const ELSEWHERE: &[&str] = &[
 
 #[test]
 fn every_operator_of_other_domains_has_recorded_cases() {
-    let recorded: BTreeSet<String> =
-        cases().map(|(_, case)| case["op"].as_str().unwrap().into()).collect();
+    let recorded: BTreeSet<String> = cases().map(|(_, case)| case["op"].as_str().unwrap().into()).collect();
     let missing: BTreeSet<_> = heirloom_ops::KERNELS
         .iter()
         .filter(|spec| matches!(spec.domain, "com.microsoft" | "ai.onnx.ml") && !ELSEWHERE.contains(&spec.op))

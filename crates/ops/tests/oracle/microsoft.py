@@ -359,13 +359,13 @@ def other_learners():
     case("Scaler", [x], domain=ML, offset=[0.5, 1.0, -1.0], scale=[2.0, 0.5, 1.0])
     case("Scaler", [x], domain=ML, offset=[0.5], scale=[2.0])
     holes = x.copy()
-    holes[1, 2] = np.nan
-    case("Imputer", [holes], domain=ML, imputed_value_floats=[1.5], replaced_value_float=float("nan"))
-    case("Imputer", [holes], domain=ML, imputed_value_floats=[1.5, 2.5, 3.5], replaced_value_float=float("nan"))
+    holes[1, 2] = -7
+    case("Imputer", [holes], domain=ML, imputed_value_floats=[1.5], replaced_value_float=-7.0)
+    case("Imputer", [holes], domain=ML, imputed_value_floats=[1.5, 2.5, 3.5], replaced_value_float=-7.0)
     case("OneHotEncoder", [ints(3, 1, 7, 2)], domain=ML, cats_int64s=[1, 2, 3], zeros=1)
     case("FeatureVectorizer", [x, real(4, 2)], domain=ML, inputdimensions=[3, 2])
-    case("ZipMap", [real(2, 3)], domain=ML, classlabels_int64s=[7, 3, 5])
-    case("ZipMap", [real(3, 2)], domain=ML, classlabels_strings=["no", "maybe"])
+    case("ZipMap", [whole(2, 3).astype(F32) / 8], domain=ML, classlabels_int64s=[7, 3, 5])
+    case("ZipMap", [whole(3, 2).astype(F32) / 8], domain=ML, classlabels_strings=["no", "maybe"])
 
 
 mat_mul_n_bits()

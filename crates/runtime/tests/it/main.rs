@@ -11,6 +11,7 @@ mod lent;
 mod models;
 mod prepared;
 mod properties;
+mod refusals;
 mod sessions;
 mod snapshots;
 mod states;
