@@ -20,7 +20,19 @@ from __future__ import annotations
 from . import errors, gguf, llm
 from ._arrays import Array, Outputs, dtype_name, numpy_dtype, pack, unpack
 from ._builder import FunctionBuilder, GraphBuilder, Ops, Var
-from ._model import Fault, Inspection, Loss, Model, Quantized, from_onnx, load
+from ._model import (
+    Converted,
+    Fault,
+    Inference,
+    Inspection,
+    Loss,
+    Model,
+    Optimized,
+    PassReport,
+    Quantized,
+    from_onnx,
+    load,
+)
 from ._native import CancelToken, Counts, Encoded, Report, Tensor
 from ._session import Port, Session, State, StateSlot
 from ._structs import Bits, Constant, Field, Layout, Struct, decoder, encoder
@@ -29,6 +41,7 @@ from .errors import (
     BusyError,
     CancelledError,
     ClosedError,
+    ConvertError,
     DecodeError,
     GgufError,
     HeirloomError,
@@ -50,6 +63,8 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "Constant",
+    "ConvertError",
+    "Converted",
     "Counts",
     "DecodeError",
     "Encoded",
@@ -59,6 +74,7 @@ __all__ = [
     "GgufError",
     "GraphBuilder",
     "HeirloomError",
+    "Inference",
     "Inspection",
     "LanguageError",
     "Layout",
@@ -68,8 +84,10 @@ __all__ = [
     "Model",
     "ModelError",
     "Ops",
+    "Optimized",
     "OptionalType",
     "Outputs",
+    "PassReport",
     "Port",
     "QuantizeError",
     "Quantized",

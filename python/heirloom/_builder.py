@@ -260,7 +260,10 @@ class GraphBuilder(_Nodes):
         return made
 
     def output(self, value: Var | str, of: Any = None, shape: Sequence[Dim] | None = None) -> None:
-        """Makes a value an output, of a type as of `input`."""
+        """Makes a value an output, of a type as of `input` (ONNX wants one, but for bodies' outputs). Its name is the value's, given where that was made:
+        ``g.output(g.op.Add(a, b, outputs=["sum"]), "float32", ["n"])``."""
+        if isinstance(of, Var):
+            raise TypeError(f'an output is named where it is made: `outputs=["{_name(value)}"]`, then `g.output(value)`')
         ty = None if of is None else as_type(of, shape)
         self._native.output(_name(value), None if ty is None else native(ty))
 

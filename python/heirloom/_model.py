@@ -9,7 +9,9 @@ from typing import Any
 
 from . import _html, _native
 
-__all__ = ["Fault", "Inspection", "Loss", "Model", "Quantized", "from_onnx", "load"]
+__all__ = [
+    "Converted", "Fault", "Inference", "Inspection", "Loss", "Model", "Optimized", "PassReport", "Quantized", "from_onnx", "load",
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,72 @@ class Quantized:
     model: Model
     tensors: list[Loss]
     skipped: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What `Model.infer` found.
+
+    Attributes:
+        graphs: for each graph (``""`` is the main one, bodies and functions have a place in it) the type of each value by
+            name, such as ``"FLOAT[batch,past + 1,64]"``; None where nothing is known.
+        conflicts: where the model contradicts itself; both sources are named.
+        unknown_operators: ``(domain, operator, count)`` of those without a rule.
+    """
+
+    graphs: dict[str, dict[str, str | None]]
+    conflicts: list[str]
+    unknown_operators: list[tuple[str, str, int]]
+
+    def __getitem__(self, name: str) -> str | None:
+        """The type of a value of the main graph."""
+        return self.graphs[""][name]
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """What one pass of `Model.optimize` did.
+
+    Attributes:
+        name: the pass.
+        nodes_removed, nodes_made, constants_removed, constants_made: how many.
+        opset: the version that it raised the standard operators to, or None.
+    """
+
+    name: str
+    nodes_removed: int
+    nodes_made: int
+    constants_removed: int
+    constants_made: int
+    opset: int | None
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What `Model.optimize` gives.
+
+    Attributes:
+        model: the model; save it to keep it.
+        passes: what each pass did, in the order in which they ran.
+    """
+
+    model: Model
+    passes: list[PassReport]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What `Model.convert` gives.
+
+    Attributes:
+        model: the model in standard ONNX; save it to keep it.
+        bindings: output by input of each binding that was: feed the output's value to the input of the next call.
+        weights: what each encoded value became, by name.
+    """
+
+    model: Model
+    bindings: dict[str, str]
+    weights: dict[str, str]
 
 
 class Inspection(dict):
@@ -191,6 +259,48 @@ class Model:
             self._native, format, list(include), list(exclude), axis, block_size, threads
         )
         return Quantized(Model(model), [Loss(**{**entry, "shape": tuple(entry["shape"])}) for entry in tensors], skipped)
+
+    def infer(self, *, ignore_declared: bool = False) -> Inference:
+        """The type and symbolic shape of every value. Contradictions are listed, not raised.
+
+        >>> model.infer()["logits"]                         # doctest: +SKIP
+        'FLOAT[batch,sequence,151936]'
+
+        Args:
+            ignore_declared: leaves types aside that the model declares of values in between and of outputs.
+        """
+        return Inference(*_native.infer(self._native, ignore_declared))
+
+    def optimize(self, passes: Iterable[str] | None = None) -> Optimized:
+        """The model rewritten by passes that change no result but for rounding: constants folded, dead and common nodes
+        dropped, patterns recognized. Inputs, outputs, bindings and annotations stay.
+
+        Args:
+            passes: only these, by name (``heirloom optimize --list`` shows them); else all that run unasked.
+
+        Raises:
+            ValueError: there is no such pass; the message lists those that there are.
+            ConvertError: a pass would have changed what callers see.
+        """
+        model, reports = _native.optimize(self._native, None if passes is None else list(passes))
+        return Optimized(Model(model), [PassReport(**report) for report in reports])
+
+    def convert(self, *, lower: bool = False, dense: bool = False) -> Converted:
+        """The model as standard ONNX.
+
+        Args:
+            lower: says in standard operators what standard ONNX has no words for: encoded values as DequantizeLinear, as
+                their decoder's nodes or as dense tensors; bindings as ordinary inputs and outputs. Without it such a model
+                is refused.
+            dense: decodes all encoded values to dense tensors.
+
+        Raises:
+            ConvertError: something would be lost; ``losses`` lists it all.
+        """
+        if dense and not lower:
+            raise ValueError("`dense` says how to lower: it goes with `lower=True`")
+        model, bindings, weights = _native.convert(self._native, lower, dense)
+        return Converted(self if model is None else Model(model), dict(bindings), dict(weights))
 
     def save(self, path: str | os.PathLike[str], *, external: str = "keep") -> None:
         """Saves the model; what was not changed is written as it was, byte for byte.

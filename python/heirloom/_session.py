@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-
 from . import _html, _native
 from ._arrays import Outputs
 from ._model import Model, load
@@ -229,6 +228,15 @@ class Session:
         """
         return State(self, self._native.make_state(self.zeros() if initial is None else initial))
 
+    def load_state(self, path: str | os.PathLike[str]) -> State:
+        """A state that goes on where `State.save` wrote it: values are used in the file's mapping, none is copied. The file
+        must not be rewritten in place while they live; saving anew replaces it and is safe.
+
+        Raises:
+            StateError: the file is none, is damaged, or belongs to another model; ``kind`` is ``"file"``.
+        """
+        return State(self, self._native.load_state(path))
+
     def report(self) -> Report:
         """What the session's calls (those of its states too) did with memory so far."""
         return self._native.report()
@@ -339,6 +347,17 @@ class State:
             ClosedError: the state was closed.
         """
         return State(self._session, self._native.fork())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the retained values to a file, with their types, a checksum and the identity of the model;
+        `Session.load_state` goes on from it. The file is replaced as a whole once it is complete. The state goes on as it
+        is; what is saved is what it was after its last call.
+
+        Raises:
+            StateError: the file cannot be written; one that was there is as it was.
+            ClosedError: the state was closed.
+        """
+        self._native.save(path)
 
     def close(self) -> None:
         """Drops the retained values. Arrays that were handed out stay valid. Closing again does nothing.

@@ -100,6 +100,7 @@ class StateError(HeirloomError, RuntimeError):
         unknown, known: ``unknown``: names that are no persistent inputs.
         name, expected, actual: ``value``: an initial value does not fit.
         name, symbol: ``extent``: a symbolic dimension without an extent.
+        path, reason: ``file``: a state's file that cannot be written or is not to be trusted.
     """
 
 
@@ -125,6 +126,15 @@ class DecodeError(HeirloomError, RuntimeError):
 
 class QuantizeError(HeirloomError, ValueError):
     """A model's initializers cannot be given another form."""
+
+
+class ConvertError(HeirloomError, ValueError):
+    """A model cannot be rewritten, or be said in standard ONNX.
+
+    Attributes (by kind):
+        losses: ``losses``: ``[(name, what)]`` of all that standard ONNX has no words for.
+        value, reason: ``value``: an encoded value that cannot be lowered.
+    """
 
 
 class GgufError(HeirloomError, ValueError):

@@ -141,6 +141,9 @@ impl Raise for StateError {
             StateError::Value { name, mismatch } => self::mismatch(new("value").with("name", name), mismatch),
             StateError::Extent { name, symbol } => new("extent").with("name", name).with("symbol", symbol),
             StateError::Unfit { name, reason } => new("unfit").with("name", name).with("reason", reason),
+            StateError::Snapshot { path, source } => {
+                new("file").with("path", path.display().to_string()).with("reason", source.to_string())
+            }
             StateError::Busy => Raised::new(py, "BusyError", "busy", self),
             StateError::Closed => Raised::new(py, "ClosedError", "closed", self),
             _ => new("other"),

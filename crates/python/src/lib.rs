@@ -16,6 +16,7 @@ mod language;
 mod model;
 mod output;
 mod ports;
+mod rewrite;
 mod session;
 mod structs;
 mod tensor;
@@ -35,6 +36,8 @@ mod _native {
     use crate::language::{PyConversation, PyLanguageModel};
     #[pymodule_export]
     use crate::model::PyModel;
+    #[pymodule_export]
+    use crate::rewrite::{convert, infer, optimize};
     #[pymodule_export]
     use crate::session::{PyReport, PySession, PyState};
     #[pymodule_export]

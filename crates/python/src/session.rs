@@ -1,5 +1,6 @@
 //! Sessions and states.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use heirloom::runtime::{Port, Report};
@@ -155,6 +156,11 @@ impl PySession {
         Ok(PyState { state, inputs: self.inputs.clone(), _release: ReleaseOnDrop })
     }
 
+    fn load_state(&self, py: Python<'_>, path: PathBuf) -> PyResult<PyState> {
+        let state = detached(py, || self.session.load_state(path))?;
+        Ok(PyState { state, inputs: self.inputs.clone(), _release: ReleaseOnDrop })
+    }
+
     fn report(&self, py: Python<'_>) -> PyResult<PyReport> {
         report(py, &self.session.report())
     }
@@ -215,6 +221,10 @@ impl PyState {
     fn fork(&self, py: Python<'_>) -> PyResult<PyState> {
         let state = detached(py, || self.state.fork())?;
         Ok(PyState { state, inputs: self.inputs.clone(), _release: ReleaseOnDrop })
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.state.save(path))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
