@@ -64,7 +64,6 @@ pub(crate) fn infer<'py>(
     let conflicts = context.conflicts().iter().map(ToString::to_string).collect();
     let unknown = context
         .unknown_operators()
-        .into_iter()
         .map(|(domain, name, count)| (domain.to_string(), name.to_string(), count))
         .collect();
     Ok((graphs, conflicts, unknown))
