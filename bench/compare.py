@@ -54,25 +54,39 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compare(engines: list, task: Task, rounds: int) -> float:
-    """Measures, prints the table, and returns the median of ours over the best of the others."""
+def measure(engines: list, task: Task, rounds: int) -> dict[str, list[float]]:
+    """Tokens per second of each engine in each round."""
     speeds: dict[str, list[float]] = {engine.name: [] for engine in engines}
     for number in range(rounds):
         print(f"round {number + 1}, load average {os.getloadavg()[0]:.2f}", file=sys.stderr, flush=True)
         # Each round begins with another engine, so that none always follows the same one.
         for engine in engines[number % len(engines) :] + engines[: number % len(engines)]:
             speeds[engine.name].append(engine.tokens_per_second(task))
-    ours, *others = speeds
+    return speeds
+
+
+def best_of_others(speeds: dict[str, list[float]]) -> str:
+    """Whose median is the highest but ours, which comes first."""
+    return max(list(speeds)[1:], key=lambda name: median(speeds[name]))
+
+
+def ratios(speeds: dict[str, list[float]], name: str) -> list[float]:
+    """Ours over theirs, round by round."""
+    return [mine / theirs for mine, theirs in zip(next(iter(speeds.values())), speeds[name])]
+
+
+def compare(engines: list, task: Task, rounds: int) -> float:
+    """Measures, prints the table, and returns the median of ours over the best of the others."""
+    speeds = measure(engines, task, rounds)
+    ours = next(iter(speeds))
     print(f"{'engine':44}{'tokens/s':>10}{'min':>8}{'max':>8}   ours / theirs, median (min–max)")
     for name, values in speeds.items():
-        ratios = [mine / theirs for mine, theirs in zip(speeds[ours], values)]
         row = f"{name:44}{median(values):10.1f}{min(values):8.1f}{max(values):8.1f}"
-        print(row if name == ours else f"{row}   {spread(ratios)}")
-    best = max(others, key=lambda name: median(speeds[name]))
-    ratios = [mine / theirs for mine, theirs in zip(speeds[ours], speeds[best])]
-    print(f"\nagainst the best of them ({best}): {spread(ratios)}")
+        print(row if name == ours else f"{row}   {spread(ratios(speeds, name))}")
+    best = best_of_others(speeds)
+    print(f"\nagainst the best of them ({best}): {spread(ratios(speeds, best))}")
     print(f"load average at the end: {os.getloadavg()[0]:.2f}")
-    return median(ratios)
+    return median(ratios(speeds, best))
 
 
 def spread(ratios: list[float]) -> str:

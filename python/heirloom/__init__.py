@@ -17,6 +17,9 @@ Arrays go in and come out without a copy; what cannot be used in place is refuse
 
 from __future__ import annotations
 
+import sys as _sys
+import warnings as _warnings
+
 from . import errors, gguf, llm
 from ._arrays import Array, Outputs, dtype_name, numpy_dtype, pack, unpack
 from ._builder import FunctionBuilder, GraphBuilder, Ops, Var
@@ -117,3 +120,10 @@ __all__ = [
     "pack",
     "unpack",
 ]
+
+if not getattr(_sys, "_is_gil_enabled", lambda: True)():
+    _warnings.warn(
+        "heirloom was not tested on free-threaded Python: use a build with the interpreter lock for work that matters",
+        RuntimeWarning,
+        stacklevel=2,
+    )
