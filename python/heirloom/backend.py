@@ -37,7 +37,15 @@ class HeirloomRep(BackendRep):
             if len(inputs) > len(names):
                 raise ValueError(f"{len(inputs)} inputs are given, and the model has {len(names)}")
             feeds = dict(zip(names, inputs))
-        return self._session.run(None, {name: np.asarray(value) if np.isscalar(value) else value for name, value in feeds.items()})
+        feeds = {name: np.asarray(value) if np.isscalar(value) else value for name, value in feeds.items()}
+        return [_plain(value) for value in self._session.run(None, feeds)]
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as NumPy's own class over the same memory: the tests of the `onnx` package compare classes."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.view(np.ndarray) if isinstance(value, np.ndarray) else value
 
 
 class HeirloomBackend(Backend):

@@ -164,7 +164,13 @@ class InferenceSession:
         feeds = {name: self._fed(name, value) for name, value in input_feed.items()}
         names = [port.name for port in self._session.outputs] if output_names is None else list(output_names)
         outputs = self._session.run(feeds, list(dict.fromkeys(names)) or None)
-        return [unpack(value) if isinstance(value := outputs[name], Tensor) else value for name in names]
+        return [self._given(outputs[name]) for name in names]
+
+    def _given(self, value: Any) -> Any:
+        """The value as NumPy has it; copied where it must be: elements of less than a byte, rows in several segments."""
+        if not isinstance(value, Tensor):
+            return value
+        return unpack(value) if value.single else np.asarray(value.copy())
 
     def _fed(self, name: str, value: Any) -> Any:
         """The value as Heirloom takes it; copied where it must be."""
