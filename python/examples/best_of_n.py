@@ -49,8 +49,9 @@ def best_of(path: str, prompt: str, n: int = 4, max_tokens: int = 24) -> list[tu
     """The answers, best first."""
     language = heirloom.llm.load(path)
     session = heirloom.Session(path, threads=1)
-    symbols = {dim for slot in session.state_spec() for dim in slot.shape if isinstance(dim, str)}
-    batch = {slot.shape[0] for slot in session.state_spec()}
+    shapes = [slot.shape for slot in session.state_spec() if slot.shape]
+    symbols = {dim for shape in shapes for dim in shape if isinstance(dim, str)}
+    batch = {shape[0] for shape in shapes}
     state = session.make_state(session.zeros({symbol: int(symbol in batch) for symbol in symbols}))
     logits = run(state, language.encode_chat([{"role": "user", "content": prompt}]))
     ends = set(language.end_tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -116,7 +116,7 @@ class Array(ndarray):
     def __reduce__(self) -> Any:
         return self.view(ndarray).__reduce__()
 
-    def __dlpack_device__(self) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[Literal[1], Literal[0]]:
         return (1, 0)
 
     def __dlpack__(self, **wishes: Any) -> Any:
@@ -152,7 +152,9 @@ def wrap(tensor: Tensor) -> Array | Tensor:
         return tensor
     dtype = _NUMPY[name]
     if tensor.contiguous:
-        array = ndarray.__new__(Array, tensor.shape, dtype, tensor)
+        # Any object with a buffer will do; NumPy's stubs list some.
+        buffer: Any = tensor
+        array = ndarray.__new__(Array, tensor.shape, dtype, buffer)
     else:
         array = np.asarray(tensor).view(dtype).view(Array)
     array._tensor = tensor

@@ -9,6 +9,27 @@ import numpy as np
 
 from ._arrays import Array, Outputs
 
+__all__ = [
+    "Builder",
+    "CancelToken",
+    "Conversation",
+    "Counts",
+    "Encoded",
+    "Function",
+    "LanguageModel",
+    "Model",
+    "Report",
+    "Session",
+    "State",
+    "StructType",
+    "Tensor",
+    "convert",
+    "import_gguf",
+    "infer",
+    "optimize",
+    "quantize",
+]
+
 @final
 class Builder:
     def add_function(self, function: Any) -> None: ...

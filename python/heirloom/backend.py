@@ -25,7 +25,7 @@ class HeirloomRep(BackendRep):
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
 
-    def run(self, inputs: Any, **kwargs: Any) -> list[Any]:
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Outputs in the model's order of inputs in the model's order (those with a default may be left out at the end),
         or by name."""
         if isinstance(inputs, Mapping):
@@ -38,7 +38,7 @@ class HeirloomRep(BackendRep):
                 raise ValueError(f"{len(inputs)} inputs are given, and the model has {len(names)}")
             feeds = dict(zip(names, inputs))
         feeds = {name: np.asarray(value) if np.isscalar(value) else value for name, value in feeds.items()}
-        return [_plain(value) for value in self._session.run(None, feeds)]
+        return tuple(_plain(value) for value in self._session.run(None, feeds))
 
 
 def _plain(value: Any) -> Any:
@@ -63,7 +63,7 @@ class HeirloomBackend(Backend):
         return HeirloomRep(InferenceSession(from_onnx(model)))
 
     @classmethod
-    def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> list[Any]:
+    def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
         """Binds and calls a model once."""
         return cls.prepare(model, device).run(inputs)
 
