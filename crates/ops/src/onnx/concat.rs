@@ -6,6 +6,7 @@ use std::sync::Arc;
 use heirloom_mem::{Shape, Tensor};
 use heirloom_runtime::{BuildCx, BuildError, Kernel, KernelError, KernelSpec, RunCx};
 use heirloom_types::{StringTensor, Value};
+use smallvec::SmallVec;
 
 use crate::attributes::only;
 use crate::elementwise::common_type;
@@ -62,6 +63,9 @@ impl Kernel for Concat {
     }
 }
 
+/// Few inputs take no allocation.
+type Parts = SmallVec<[Tensor; 4]>;
+
 fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize, cache: bool) -> Result<Value, KernelError> {
     let count = cx.input_count();
     let dtype = common_type(cx, count)?;
@@ -69,7 +73,7 @@ fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize, cache: bool) -> Res
     if bytes && (cache || cx.tensor(0)?.append_view().is_some_and(|(_, at)| at == axis)) {
         return append(cx, shape, axis);
     }
-    let mut parts: Vec<Tensor> = Vec::with_capacity(count);
+    let mut parts = Parts::with_capacity(count);
     for index in 0..count {
         let part = cx.dense(index)?;
         if !part.is_empty() {
@@ -103,7 +107,7 @@ fn tensors(cx: &mut RunCx<'_>, shape: &[usize], axis: usize, cache: bool) -> Res
 fn append(cx: &mut RunCx<'_>, shape: &[usize], axis: usize) -> Result<Value, KernelError> {
     let dtype = cx.tensor(0)?.dtype();
     let rows = shape[axis] - cx.tensor(0)?.shape()[axis];
-    let mut parts = Vec::with_capacity(cx.input_count() - 1);
+    let mut parts = Parts::with_capacity(cx.input_count() - 1);
     for index in 1..cx.input_count() {
         parts.push(cx.dense(index)?);
     }
