@@ -19,6 +19,14 @@ from conftest import acc, slow_session
 EYE = np.eye(128, dtype=np.float32)
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """As in a terminal: what runs in the background of a script inherits that SIGINT is ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 @pytest.fixture
 def state():
     session = slow_session()
